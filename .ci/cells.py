@@ -1,0 +1,69 @@
+"""The matrix: every environment against every database."""
+
+import fnmatch
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import environments
+import packages
+from checkout import DevError, leave_out
+from environments import Environment
+
+DATABASES = ("sqlite", "postgresql", "mariadb")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One environment against one database."""
+
+    environment: Environment
+    database: str
+
+    @property
+    def name(self) -> str:
+        """The name people use, such as py313-django61-postgresql."""
+        return f"{self.environment.name}-{self.database}"
+
+
+ALL = [Cell(env, database) for env in environments.MATRIX for database in DATABASES]
+
+
+def chosen(patterns: Iterable[str]) -> list[Cell]:
+    """Return the cells whose names match a pattern, or all if there is none."""
+    patterns = list(patterns) or ["*"]
+    cells = [cell for cell in ALL if _matches(cell, patterns)]
+    if not cells:
+        names = ", ".join(cell.name for cell in ALL)
+        raise DevError(f"No cell is named {' or '.join(patterns)}. There are: {names}.")
+    return cells
+
+
+def possible(cells: list[Cell]) -> list[Cell]:
+    """Return the cells this machine has all the parts for; say which it has not."""
+    missing = _missing_pythons(cells) | _missing_servers(cells)
+    for lack in missing.values():
+        leave_out(lack)
+    return [
+        cell
+        for cell in cells
+        if not {cell.environment.name, cell.database} & missing.keys()
+    ]
+
+
+def _matches(cell: Cell, patterns: list[str]) -> bool:
+    return any(fnmatch.fnmatch(cell.name, pattern) for pattern in patterns)
+
+
+def _missing_pythons(cells: list[Cell]) -> dict[str, str]:
+    needed = dict.fromkeys(cell.environment for cell in cells)
+    return {
+        environment.name: environments.lack(environment)
+        for environment in needed
+        if not environments.is_possible(environment)
+    }
+
+
+def _missing_servers(cells: list[Cell]) -> dict[str, str]:
+    needed = dict.fromkeys(cell.database for cell in cells)
+    missing = packages.missing_servers(needed)
+    return {kind: packages.in_words(server) for kind, server in missing.items()}

@@ -1,0 +1,90 @@
+"""What the shop does in the background.
+
+Nothing leaves the machine: a receipt is a line of text, a photo a pair of numbers.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+
+from django.db.models import Count, Sum
+from django.utils import timezone
+
+from robust_queue import storable, task
+
+from .models import Order
+
+DECLINED = "tok_declined"
+IN_STOCK = {"teapot": 3, "mug": 48}
+
+
+@storable
+@dataclass(frozen=True)
+class Card:
+    """What the payment provider gave in exchange for a card, never its number."""
+
+    token: str
+    last_digits: str
+
+
+@storable
+@dataclass(frozen=True)
+class Coupon:
+    """A share of the price that need not be paid, for a while."""
+
+    code: str
+    share: Decimal
+    valid_until: datetime
+
+
+class CardDeclinedError(Exception):
+    """The bank said no. Asking again would not help."""
+
+
+@task(queue_name="mail")
+def send_receipt(order: Order) -> str:
+    """Tell the customer what was bought. A model arrives as it is stored by then."""
+    order.receipt_sent_at = timezone.now()
+    order.save(update_fields=["receipt_sent_at"])
+    return f"{order.total} to {order.customer.email}"
+
+
+@task
+def charge_card(order: Order, card: Card) -> str:
+    """Take the money, unless the bank declines the card."""
+    if card.token == DECLINED:
+        raise CardDeclinedError(f"The card ending in {card.last_digits} was declined.")
+    order.paid_at = timezone.now()
+    order.save(update_fields=["paid_at"])
+    return f"{order.total} from the card ending in {card.last_digits}"
+
+
+@task
+def redeem_coupon(order: Order, coupon: Coupon, at: datetime) -> Decimal:
+    """Lower the total of an order; return the new one, as the Decimal it is."""
+    if at <= coupon.valid_until:
+        order.total = (order.total * (1 - coupon.share)).quantize(Decimal("0.01"))
+        order.save(update_fields=["total"])
+    return order.total
+
+
+@task(queue_name="photos", priority=10)
+def resize_photo(name: str, size: tuple[int, int], width: int) -> tuple[int, int]:
+    """Return the size a photo has once it is that wide."""
+    return width, round(size[1] * width / size[0])
+
+
+@task(queue_name="reports", priority=20)
+def nightly_report(day: date) -> dict[str, int | Decimal]:
+    """Count the orders of a day and add them up."""
+    orders = Order.objects.filter(placed_at__date=day)
+    found = orders.aggregate(count=Count("pk"), sum=Sum("total", default=0))
+    return {"orders": found["count"], "total": round(found["sum"], 2)}
+
+
+@task
+async def ask_supplier(article: str) -> int:
+    """Ask how many are in stock; tasks may be coroutines."""
+    await asyncio.sleep(0.05)
+    return IN_STOCK.get(article, 0)

@@ -1,0 +1,36 @@
+"""Robust Queue: background tasks for Django, stored in the application's database.
+
+Public names are resolved when they are first asked for, so that ``settings.py`` may
+import this package before Django is set up.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0.dev0"
+
+if TYPE_CHECKING:
+    from .arguments import storable
+    from .backend import enqueue_all
+    from .declaration import task
+
+_HOMES = {
+    "enqueue_all": "robust_queue.backend",
+    "storable": "robust_queue.arguments",
+    "task": "robust_queue.declaration",
+}
+
+__all__ = ["__version__", "enqueue_all", "storable", "task"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    configuration = import_module("robust_queue.configuration")
+    if name in configuration.MODULE_SETTINGS:
+        return configuration.module_attribute(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

@@ -1,0 +1,110 @@
+"""The task backend: Django's contract on one side, the lifecycle on the other.
+
+Instances are made while apps are still loading, one per thread, so they keep no state
+and models are imported only when a job is written or read.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+from django.core.checks import CheckMessage
+from django.db import router
+
+from . import checks
+from .compat import (
+    AnyResult,
+    BaseTaskBackend,
+    P,
+    R,
+    Task,
+    TaskResult,
+    belongs_to_backport,
+    task_backends,
+)
+from .configuration import BackendOptions, backend_options
+from .declaration import BackportTask, Call, RobustTask
+
+
+class _TaskClass:
+    """The class of declared tasks: it remembers which framework declared them."""
+
+    def __get__(
+        self, backend: "RobustQueueBackend | None", owner: type["RobustQueueBackend"]
+    ) -> type[RobustTask[..., Any]]:
+        if backend is not None and belongs_to_backport(backend):
+            return BackportTask
+        return RobustTask
+
+
+class RobustQueueBackend(BaseTaskBackend):
+    """Keeps tasks in the application's database."""
+
+    task_class = _TaskClass()
+
+    supports_defer = True
+    supports_async_task = True
+    supports_get_result = True
+    supports_priority = True
+
+    def enqueue(
+        self, task: "Task[P, R]", args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> "TaskResult[P, R]":
+        """Store one call of a task. An enqueue that raises has stored nothing."""
+        (result,) = self.enqueue_all([Call(task, args, kwargs)])
+        return cast("TaskResult[P, R]", result)
+
+    def enqueue_all(self, calls: Iterable[Call]) -> list[AnyResult]:
+        """Store many calls with one statement per table; results in the same order."""
+        from .lifecycle.enqueue import prepare, write  # noqa: PLC0415
+
+        options = self.queue_options
+        prepared = []
+        for call in calls:
+            self.validate_task(call.task)
+            prepared.append(prepare(call, alias=self.alias, options=options))
+        write(prepared, database=self.database, options=options)
+        return [each.result for each in prepared]
+
+    def get_result(self, result_id: str) -> AnyResult:
+        """The result of that id, from the database it was written to."""
+        from .lifecycle.results import get_result  # noqa: PLC0415
+
+        return get_result(self.database, result_id)
+
+    def check(self, **kwargs: Any) -> list[CheckMessage]:
+        return checks.check_backend(self)
+
+    @property
+    def queue_options(self) -> BackendOptions:
+        return backend_options(self.alias, self.options)
+
+    @property
+    def database(self) -> str:
+        """The alias of the database that holds this backend's jobs."""
+        from .models import Job  # noqa: PLC0415
+
+        return self.queue_options.database or router.db_for_write(Job)
+
+
+def enqueue_all(
+    calls: Iterable[Call | tuple[Any, ...]],
+) -> list[AnyResult]:
+    """Enqueue many calls at once; the results come in the same order.
+
+    A call is made with ``greet.bind("World", times=4)``, or is a tuple of task,
+    arguments and keyword arguments, of which the last two may be left out. Calls on
+    other backends are enqueued there, one by one.
+    """
+    ordered = [call if isinstance(call, Call) else Call(*call) for call in calls]
+    results: dict[int, AnyResult] = {}
+    for alias in dict.fromkeys(call.task.backend for call in ordered):
+        places = [i for i, call in enumerate(ordered) if call.task.backend == alias]
+        found = _enqueue_on(task_backends[alias], [ordered[i] for i in places])
+        results.update(zip(places, found, strict=True))
+    return [results[place] for place in range(len(ordered))]
+
+
+def _enqueue_on(backend: BaseTaskBackend, calls: Sequence[Call]) -> list[AnyResult]:
+    if isinstance(backend, RobustQueueBackend):
+        return backend.enqueue_all(calls)
+    return [call.task.enqueue(*call.args, **call.kwargs) for call in calls]

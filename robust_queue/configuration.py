@@ -1,0 +1,299 @@
+"""Settings: the only reader of ``ROBUST_QUEUE`` and of attributes set on the package.
+
+A value is looked up in the setting, then on the module ``robust_queue``, then among
+the defaults below. ``settings.py`` may import this module: a dataclass refuses nonsense
+when it is made, a plain dict when it is read, so that a system check can report it.
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Annotated, Any, NamedTuple, Self
+
+from django.conf import settings
+from django.core.signals import setting_changed
+
+from robust_queue.exceptions import ConfigurationError
+from robust_queue.rules import (
+    Age,
+    AgeOrNever,
+    Count,
+    Database,
+    Databases,
+    File,
+    Flag,
+    Interval,
+    Members,
+    Modules,
+    Order,
+    PriorityOrder,
+    Problems,
+    Queues,
+    dict_problems,
+    form_problems,
+    normalise,
+    raise_first,
+    rules_of,
+)
+
+MODULE_SETTINGS = (
+    "process_heartbeat_interval",
+    "process_alive_threshold",
+    "shutdown_timeout",
+    "supervisor_pidfile",
+    "preserve_finished_jobs",
+    "clear_finished_jobs_after",
+    "clear_failed_jobs_after",
+    "default_concurrency_control_period",
+)
+
+Values = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerConfiguration:
+    """Which queues a worker serves, and with how many threads and processes."""
+
+    queues: Queues = ("*",)
+    threads: Count = 3
+    processes: Count = 1
+    polling_interval: Interval = timedelta(seconds=0.1)
+
+    def __post_init__(self) -> None:
+        normalise(self)
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """What is served, in order: exact names, prefixes such as ``mail*``, ``*``."""
+        return tuple(queue for queue in self.queues if "*" not in queue[:-1])
+
+    @property
+    def ignored_patterns(self) -> tuple[str, ...]:
+        """What matches nothing, because its ``*`` is not at the end."""
+        return tuple(queue for queue in self.queues if "*" in queue[:-1])
+
+    def serves(self, queue: str) -> bool:
+        """Tell whether this worker ever takes jobs of the queue."""
+        prefixes = tuple(name[:-1] for name in self.patterns if name.endswith("*"))
+        return queue in self.patterns or queue.startswith(prefixes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DispatcherConfiguration:
+    """How often due jobs are made ready, and blocked ones looked after."""
+
+    polling_interval: Interval = timedelta(seconds=1)
+    batch_size: Count = 500
+    concurrency_maintenance: Flag = True
+    concurrency_maintenance_interval: Interval = timedelta(seconds=600)
+
+    def __post_init__(self) -> None:
+        normalise(self)
+
+
+Workers = Annotated[Sequence[WorkerConfiguration] | None, Members(WorkerConfiguration)]
+Dispatchers = Annotated[
+    Sequence[DispatcherConfiguration] | None, Members(DispatcherConfiguration)
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigurationOptions:
+    """Everything that ``ROBUST_QUEUE`` may say."""
+
+    workers: Workers = None
+    dispatchers: Dispatchers = None
+    process_heartbeat_interval: Interval = timedelta(seconds=60)
+    process_alive_threshold: Interval = timedelta(minutes=5)
+    shutdown_timeout: Age = timedelta(seconds=5)
+    supervisor_pidfile: File = "tmp/pids/robust_queue_supervisor.pid"
+    preserve_finished_jobs: Flag = True
+    clear_finished_jobs_after: Age = timedelta(days=1)
+    clear_failed_jobs_after: AgeOrNever = None
+    default_concurrency_control_period: Interval = timedelta(minutes=3)
+    task_modules: Modules = ()
+    database: Database = None
+    priority_order: Order = PriorityOrder.SMALLEST_FIRST
+    max_arguments_size: Count = 1024 * 1024
+    max_result_size: Count = 1024 * 1024
+    transaction_databases: Databases = ("default",)
+    enqueue_on_commit: Flag = True
+    _given: frozenset[str] = field(init=False, repr=False, compare=False)
+
+    def __new__(cls, **given: Any) -> Self:
+        # Only what was given, never a default, may outrank an attribute of the module.
+        options = object.__new__(cls)
+        object.__setattr__(options, "_given", frozenset(given))
+        return options
+
+    def __post_init__(self) -> None:
+        normalise(self)
+        pause, threshold = self.process_heartbeat_interval, self.process_alive_threshold
+        if "process_alive_threshold" not in self._given:
+            # Whoever slows the heart down and says no more must not lose processes.
+            threshold = max(threshold, 5 * pause)
+            object.__setattr__(self, "process_alive_threshold", threshold)
+        if threshold <= pause:
+            raise ConfigurationError(
+                "ConfigurationOptions.process_alive_threshold",
+                f"is {threshold}, not longer than process_heartbeat_interval, {pause}.",
+                "Allow for several heartbeats, or live processes are taken for dead.",
+            )
+
+    @property
+    def effective_workers(self) -> Sequence[WorkerConfiguration]:
+        """The workers to run; one with the defaults where nothing was said."""
+        return (WorkerConfiguration(),) if self.workers is None else self.workers
+
+    @property
+    def effective_dispatchers(self) -> Sequence[DispatcherConfiguration]:
+        """The dispatchers to run; one with the defaults where nothing was said."""
+        said = self.dispatchers
+        return (DispatcherConfiguration(),) if said is None else said
+
+
+class Configuration:
+    """The three dataclasses under one name, for ``settings.py``."""
+
+    ConfigurationOptions = ConfigurationOptions
+    WorkerConfiguration = WorkerConfiguration
+    DispatcherConfiguration = DispatcherConfiguration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackendOptions:
+    """What holds for one alias of ``TASKS``: its OPTIONS, else the setting."""
+
+    database: Database
+    priority_order: Order
+    max_arguments_size: Count
+    max_result_size: Count
+    transaction_databases: Databases
+    preserve_finished_jobs: Flag
+    enqueue_on_commit: Flag
+
+    def __post_init__(self) -> None:
+        normalise(self)
+
+
+def current() -> ConfigurationOptions:
+    """Return the configuration in force; cheap, so ask again rather than keep it."""
+    return _in_force().options
+
+
+def problems() -> list[ConfigurationError]:
+    """Return everything wrong with the setting and the attributes of the module."""
+    try:
+        _in_force()
+    except ConfigurationError as conflict:
+        return list(_problems_of(_setting(), _assigned())) or [conflict]
+    return []
+
+
+def path_of(name: str) -> str:
+    """Return where an option was written, as messages name it."""
+    setting = _setting()
+    if name in _assigned() and name not in _given(setting):
+        return f"robust_queue.{name}"
+    dotted = isinstance(setting, ConfigurationOptions)
+    return f"ROBUST_QUEUE.{name}" if dotted else f"ROBUST_QUEUE[{name!r}]"
+
+
+def module_attribute(name: str) -> Any:
+    """Return what ``robust_queue.<name>`` is worth where nobody assigned it."""
+    if name not in MODULE_SETTINGS:
+        raise AttributeError(f"module 'robust_queue' has no attribute {name!r}")
+    # settings.py itself may ask, and must not be imported again because of that.
+    return getattr(current() if settings.configured else ConfigurationOptions(), name)
+
+
+def backend_options(alias: str, options: Values) -> BackendOptions:
+    """Return what holds for an alias of ``TASKS`` that has these OPTIONS."""
+    in_force = _in_force()
+    seen, result = in_force.backends.get(alias, (None, None))
+    if result is None or seen != options:
+        raise_first(backend_option_problems(alias, options))
+        result = _overridden(in_force.options, options)
+        # A copy, so that the comparison notices an edit of OPTIONS in place.
+        in_force.backends[alias] = deepcopy(options), result
+    return result
+
+
+def backend_option_problems(alias: str, options: Values) -> list[ConfigurationError]:
+    """Return everything wrong with the OPTIONS of an alias of ``TASKS``."""
+    rules = {name.upper(): rule for name, rule in rules_of(BackendOptions).items()}
+    return list(dict_problems(options_path(alias), options, rules))
+
+
+def options_path(alias: str) -> str:
+    """Return how messages name the OPTIONS of an alias of ``TASKS``."""
+    return f"TASKS[{alias!r}]['OPTIONS']"
+
+
+class _InForce(NamedTuple):
+    setting: Any
+    assigned: dict[str, Any]
+    options: ConfigurationOptions
+    backends: dict[str, tuple[Values, BackendOptions]]
+
+
+_latest: list[_InForce] = []
+
+
+def _in_force() -> _InForce:
+    setting, assigned = _setting(), _assigned()
+    for known in _latest:
+        if known.setting is setting and known.assigned == assigned:
+            return known
+    raise_first(_problems_of(setting, assigned))
+    fresh = _InForce(setting, assigned, _merged(setting, assigned), {})
+    _latest[:] = [fresh]
+    return fresh
+
+
+def _forget(*, setting: str, **kwargs: Any) -> None:
+    # The same dict may come back with other contents.
+    if setting == "ROBUST_QUEUE":
+        _latest.clear()
+
+
+setting_changed.connect(_forget, dispatch_uid="robust_queue.configuration")
+
+
+def _setting() -> Any:
+    return getattr(settings, "ROBUST_QUEUE", None)
+
+
+def _assigned() -> dict[str, Any]:
+    attributes = vars(sys.modules["robust_queue"])
+    return {name: attributes[name] for name in MODULE_SETTINGS if name in attributes}
+
+
+def _given(setting: Any) -> Values:
+    if isinstance(setting, ConfigurationOptions):
+        return {name: getattr(setting, name) for name in setting._given}
+    return setting if isinstance(setting, Mapping) else {}
+
+
+def _problems_of(setting: Any, assigned: Values) -> Problems:
+    if setting is not None:
+        yield from form_problems("ROBUST_QUEUE", setting, ConfigurationOptions)
+    for name, value in assigned.items():
+        rule = rules_of(ConfigurationOptions)[name]
+        yield from rule.problems(f"robust_queue.{name}", value)
+
+
+def _merged(setting: Any, assigned: Values) -> ConfigurationOptions:
+    try:
+        return ConfigurationOptions(**{**assigned, **_given(setting)})
+    except ConfigurationError as conflict:
+        path = path_of(conflict.path.rpartition(".")[2])
+        raise ConfigurationError(path, conflict.problem, conflict.cure) from None
+
+
+def _overridden(defaults: ConfigurationOptions, options: Values) -> BackendOptions:
+    values = {name: getattr(defaults, name) for name in rules_of(BackendOptions)}
+    values |= {name.lower(): value for name, value in options.items()}
+    return BackendOptions(**values)

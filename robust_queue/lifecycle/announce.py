@@ -1,0 +1,45 @@
+"""Django's three signals. Whoever listens cannot harm the job it hears of."""
+
+from robust_queue.compat import (
+    AnyResult,
+    BaseTaskBackend,
+    signal_modules,
+    task_backends,
+)
+
+
+def enqueued(result: AnyResult) -> None:
+    """A job is stored, or part of a transaction that was committed."""
+    _send("task_enqueued", result)
+
+
+def started(result: AnyResult) -> None:
+    """An attempt begins."""
+    _send("task_started", result)
+
+
+def finished(result: AnyResult, error: BaseException | None = None) -> None:
+    """The outcome is recorded. For a failure the exception is in flight again.
+
+    Django's log receiver, and exception trackers behind it, read it from there.
+    """
+    if error is None:
+        _send("task_finished", result)
+        return
+    try:
+        raise error  # noqa: TRY301 (in flight is where listeners look for it)
+    except BaseException:
+        _send("task_finished", result)
+
+
+def _send(name: str, result: AnyResult) -> None:
+    for_backport = getattr(result.task, "from_backport", False)
+    for module in signal_modules(for_backport=for_backport):
+        getattr(module, name).send_robust(_sender(result.backend), task_result=result)
+
+
+def _sender(alias: str) -> type[BaseTaskBackend]:
+    if alias in task_backends.settings:
+        return type(task_backends[alias])
+    # The alias was taken out of TASKS while its jobs were still waiting.
+    return BaseTaskBackend

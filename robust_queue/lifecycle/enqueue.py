@@ -1,0 +1,188 @@
+"""Task and arguments ──▶ a job, ready or scheduled.
+
+Everything that can be wrong is found before the first row is written.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache, partial
+from inspect import Signature, signature
+from typing import Any
+
+from django.conf import settings
+from django.db import Error, connections
+from django.utils import timezone
+
+from robust_queue import transactions
+from robust_queue.arguments import dump_call, plain
+from robust_queue.compat import (
+    AnyResult,
+    AnyTask,
+    InvalidTask,
+    TaskResult,
+    TaskResultStatus,
+)
+from robust_queue.configuration import BackendOptions
+from robust_queue.declaration import Call
+from robust_queue.exceptions import EnqueueError, PayloadTooLargeError
+from robust_queue.identifiers import new_job_id
+from robust_queue.stores import store_for
+from robust_queue.stores.rows import NewJob
+
+from . import announce
+
+QUEUE_NAME_LENGTH = 128
+TASK_PATH_LENGTH = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A job that has passed every check, and the result its caller will get."""
+
+    job: NewJob
+    result: AnyResult
+    on_commit: bool
+
+
+def prepare(call: Call, *, alias: str, options: BackendOptions) -> Prepared:
+    """Check a call and turn it into a job. Nothing is written."""
+    task = call.task
+    _check_names(task)
+    _check_signature(task, call.args, call.kwargs)
+    arguments = dump_call(call.args, call.kwargs)
+    _check_size(arguments, options.max_arguments_size, alias)
+    job = NewJob(
+        id=new_job_id(),
+        task_path=task.module_path,
+        backend=alias,
+        queue_name=task.queue_name,
+        priority=task.priority,
+        rank=options.priority_order.rank(task.priority),
+        arguments=arguments,
+        run_after=_moment(task.run_after),
+        enqueued_at=timezone.now(),
+    )
+    wish = getattr(task, "enqueue_on_commit", None)
+    on_commit = options.enqueue_on_commit if wish is None else wish
+    return Prepared(job, _result(job, call), on_commit)
+
+
+def _moment(run_after: datetime | None) -> datetime | None:
+    if run_after is None or settings.USE_TZ or timezone.is_naive(run_after):
+        return run_after
+    # The project keeps its times without a zone.
+    return timezone.make_naive(run_after)
+
+
+def write(
+    prepared: Sequence[Prepared], *, database: str, options: BackendOptions
+) -> None:
+    """Write jobs now, or when the application's transaction commits.
+
+    In the queue's own database the rows are part of the open transaction, whatever
+    ``enqueue_on_commit`` says: they appear and vanish with it.
+    """
+    others = [alias for alias in options.transaction_databases if alias != database]
+    awaited = None
+    if not transactions.is_open(database):
+        awaited = transactions.first_open(others)
+    later = [each for each in prepared if awaited and each.on_commit]
+    now = [each for each in prepared if not (awaited and each.on_commit)]
+    if now:
+        _write_now(now, database)
+    if awaited and later:
+        transactions.on_commit(awaited, partial(_write_now, later, database))
+
+
+def _write_now(prepared: Sequence[Prepared], database: str) -> None:
+    _insert([each.job for each in prepared], database)
+    is_open = transactions.is_open(database)
+    for each in prepared:
+        tell = partial(announce.enqueued, each.result)
+        if is_open and each.on_commit:
+            transactions.on_commit(database, tell)
+        else:
+            tell()
+
+
+def _insert(jobs: Sequence[NewJob], database: str) -> None:
+    try:
+        store_for(database).insert(jobs)
+    except Error as error:
+        what = jobs[0].task_path if len(jobs) == 1 else f"{len(jobs)} jobs"
+        raise EnqueueError(
+            f"Could not enqueue {what} in database {database!r}: {error}"
+            f"{_consequence(database)}"
+        ) from error
+
+
+def _consequence(database: str) -> str:
+    if not connections[database].in_atomic_block:
+        return ""
+    return (
+        " The surrounding transaction is broken and must be rolled back; put the "
+        "enqueue into an atomic block of its own to go on after such an error."
+    )
+
+
+def _result(job: NewJob, call: Call) -> AnyResult:
+    return TaskResult(
+        task=call.task,
+        id=str(job.id),
+        status=TaskResultStatus.READY,
+        enqueued_at=job.enqueued_at,
+        started_at=None,
+        finished_at=None,
+        last_attempted_at=None,
+        args=plain(list(call.args)),
+        kwargs=plain(call.kwargs),
+        backend=job.backend,
+        errors=[],
+        worker_ids=[],
+    )
+
+
+# ── Checks ─────────────────────────────────────────────────────────────────────
+
+
+def _check_names(task: AnyTask) -> None:
+    name = task.queue_name
+    if not isinstance(name, str) or not name or len(name) > QUEUE_NAME_LENGTH:
+        raise InvalidTask(
+            f"Queue {name!r}: a name has 1 to {QUEUE_NAME_LENGTH} characters."
+        )
+    if "*" in name or not name.isprintable() or name != name.strip():
+        raise InvalidTask(
+            f"Queue {name!r}: a name has no '*', no control characters and no "
+            "space at its ends."
+        )
+    if len(task.module_path) > TASK_PATH_LENGTH:
+        raise InvalidTask(
+            f"Task {task.module_path!r}: the path of a task has at most "
+            f"{TASK_PATH_LENGTH} characters."
+        )
+
+
+def _check_signature(
+    task: AnyTask, args: Sequence[Any], kwargs: dict[str, Any]
+) -> None:
+    context = (None,) if task.takes_context else ()
+    try:
+        _signature(task.func).bind(*context, *args, **kwargs)
+    except TypeError as error:
+        raise TypeError(f"{task.module_path}(): {error}") from None
+
+
+@lru_cache(maxsize=1024)
+def _signature(function: Callable[..., Any]) -> Signature:
+    return signature(function)
+
+
+def _check_size(arguments: str, limit: int, alias: str) -> None:
+    if len(arguments) > limit:
+        raise PayloadTooLargeError(
+            f"The arguments take {len(arguments):,} bytes, more than the {limit:,} "
+            "allowed. Pass a reference to the data (a model, a key, a file name), or "
+            f"raise TASKS[{alias!r}]['OPTIONS']['MAX_ARGUMENTS_SIZE']."
+        )

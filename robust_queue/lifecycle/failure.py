@@ -1,0 +1,62 @@
+"""Exceptions as they are kept: class, message and traceback, bounded and storable."""
+
+from traceback import format_exception
+from typing import Any
+
+from robust_queue.stores.rows import Failed, Outcome
+
+CLASS_LENGTH = 255
+MESSAGE_LENGTH = 4_096
+TRACEBACK_LENGTH = 65_536
+
+
+def describe(error: BaseException) -> dict[str, Any]:
+    """The columns that keep an exception."""
+    kind = type(error)
+    return {
+        "exception_class": f"{kind.__module__}.{kind.__qualname__}"[:CLASS_LENGTH],
+        "message": _storable(_message(error))[:MESSAGE_LENGTH],
+        "traceback": _shortened(_storable(_formatted(error))),
+    }
+
+
+def failed_to_record(outcome: Outcome, error: BaseException) -> Failed:
+    """What becomes of an outcome that the database refuses."""
+    return Failed(
+        job_id=outcome.job_id,
+        token=outcome.token,
+        attempts=outcome.attempts,
+        worker_id=outcome.worker_id,
+        started_at=outcome.started_at,
+        finished_at=outcome.finished_at,
+        **describe(error),
+    )
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as broken:
+        return f"<its message cannot be shown: {type(broken).__name__}>"
+
+
+def _formatted(error: BaseException) -> str:
+    try:
+        return "".join(format_exception(error))
+    except Exception as broken:
+        return f"{type(error).__name__}: <cannot be shown: {type(broken).__name__}>\n"
+
+
+def _storable(text: str) -> str:
+    """PostgreSQL holds neither NUL characters nor lone surrogates."""
+    text = text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return text.replace("\x00", "\\x00")
+
+
+def _shortened(text: str) -> str:
+    """Both ends of a traceback matter: where it began and what was raised."""
+    if len(text) <= TRACEBACK_LENGTH:
+        return text
+    half = TRACEBACK_LENGTH // 2
+    left_out = len(text) - 2 * half
+    return f"{text[:half]}\n… {left_out:,} characters left out …\n{text[-half:]}"

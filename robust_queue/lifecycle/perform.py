@@ -1,0 +1,139 @@
+"""A claim ──▶ user code ──▶ an outcome. The one place where tasks are called."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+
+from robust_queue import registry
+from robust_queue.arguments import dump_result, load_call
+from robust_queue.compat import (
+    AnyResult,
+    TaskResult,
+    TaskResultStatus,
+    context_of,
+    task_backends,
+)
+from robust_queue.configuration import BackendOptions, backend_options
+from robust_queue.exceptions import SerializationError
+from robust_queue.stores.rows import Claim, Failed, Finished, Outcome
+
+from . import announce, results
+from .failure import describe
+
+
+@dataclass(frozen=True, slots=True)
+class Performed:
+    """An attempt that was made: what to record, and what to tell when it is."""
+
+    outcome: Outcome
+    result: AnyResult
+    error: BaseException | None = None
+
+    def announce(self) -> None:
+        """Tell the world. To be called by whoever has recorded the outcome."""
+        announce.finished(self.result, self.error)
+
+
+def perform(claim: Claim, *, database: str, worker_id: str) -> Performed:
+    """Run a claimed job. Whatever the task raises becomes its failure."""
+    started_at = timezone.now()
+    result = _running(claim, database, worker_id, started_at)
+    try:
+        returned, text = _run(claim, result)
+    except BaseException as error:
+        return _failed(claim, result, error)
+    return _finished(claim, result, returned, text)
+
+
+def _run(claim: Claim, result: AnyResult) -> tuple[Any, str]:
+    task = registry.resolve(claim.task_path)
+    args, kwargs = load_call(claim.arguments)
+    announce.started(result)
+    context = [context_of(task, result)] if task.takes_context else []
+    returned = task.call(*context, *args, **kwargs)
+    return returned, _stored(returned, options_of(claim.backend))
+
+
+def _stored(returned: Any, options: BackendOptions) -> str:
+    try:
+        text = dump_result(returned)
+    except SerializationError as error:
+        # The contract asks for exactly this class.
+        raise TypeError(str(error)) from None
+    if len(text) > options.max_result_size:
+        raise ValueError(
+            f"The result takes {len(text):,} bytes, more than the "
+            f"{options.max_result_size:,} allowed by MAX_RESULT_SIZE."
+        )
+    return text
+
+
+def options_of(alias: str) -> BackendOptions:
+    """The options of an alias, or the defaults if it was taken out of TASKS."""
+    if alias in task_backends.settings:
+        return backend_options(alias, task_backends[alias].options)
+    return backend_options(alias, {})
+
+
+def _running(
+    claim: Claim, database: str, worker_id: str, started_at: datetime
+) -> AnyResult:
+    # The first attempt has none before it, which spares nearly every job a query.
+    earlier = (
+        results.earlier_attempts(database, claim.job_id) if claim.attempts > 1 else []
+    )
+    args, kwargs = results.shown_call(claim.arguments)
+    return TaskResult(
+        task=results.restored_task(
+            claim.task_path,
+            backend=claim.backend,
+            priority=claim.priority,
+            queue_name=claim.queue_name,
+            run_after=claim.run_after,
+        ),
+        id=str(claim.job_id),
+        status=TaskResultStatus.RUNNING,
+        enqueued_at=claim.enqueued_at,
+        started_at=earlier[0].started_at if earlier else started_at,
+        finished_at=None,
+        last_attempted_at=started_at,
+        args=args,
+        kwargs=kwargs,
+        backend=claim.backend,
+        errors=[results.error_of(attempt) for attempt in earlier],
+        worker_ids=[*(attempt.worker_id for attempt in earlier), worker_id],
+    )
+
+
+def _finished(claim: Claim, result: AnyResult, returned: Any, text: str) -> Performed:
+    _end(result, TaskResultStatus.SUCCESSFUL)
+    object.__setattr__(result, "_return_value", returned)
+    keep = options_of(claim.backend).preserve_finished_jobs
+    return Performed(
+        Finished(**_attempt(claim, result), result=text, keep=keep), result
+    )
+
+
+def _failed(claim: Claim, result: AnyResult, error: BaseException) -> Performed:
+    _end(result, TaskResultStatus.FAILED)
+    failure = Failed(**_attempt(claim, result), **describe(error))
+    result.errors.append(results.error_of(failure))
+    return Performed(failure, result, error)
+
+
+def _end(result: AnyResult, status: TaskResultStatus) -> None:
+    object.__setattr__(result, "finished_at", timezone.now())
+    object.__setattr__(result, "status", status)
+
+
+def _attempt(claim: Claim, result: AnyResult) -> dict[str, Any]:
+    return {
+        "job_id": claim.job_id,
+        "token": claim.token,
+        "attempts": claim.attempts,
+        "worker_id": result.worker_ids[-1],
+        "started_at": result.last_attempted_at,
+        "finished_at": result.finished_at,
+    }

@@ -1,0 +1,33 @@
+"""The tables. Adjectives live on their QuerySets, verbs in ``lifecycle``."""
+
+from .attempts import Attempt
+from .executions import (
+    BlockedExecution,
+    ClaimedExecution,
+    FailedExecution,
+    FinishedExecution,
+    ReadyExecution,
+    ScheduledExecution,
+)
+from .jobs import Job
+from .locks import Semaphore, UniqueLock
+from .processes import Process
+from .queues import Pause
+from .recurring import RecurringExecution, RecurringTask
+
+__all__ = [
+    "Attempt",
+    "BlockedExecution",
+    "ClaimedExecution",
+    "FailedExecution",
+    "FinishedExecution",
+    "Job",
+    "Pause",
+    "Process",
+    "ReadyExecution",
+    "RecurringExecution",
+    "RecurringTask",
+    "ScheduledExecution",
+    "Semaphore",
+    "UniqueLock",
+]

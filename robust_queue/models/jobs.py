@@ -1,0 +1,89 @@
+"""Jobs: what was asked for. Where a job stands is told by its execution row."""
+
+from datetime import datetime
+from typing import Self
+
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from robust_queue.fields import IdField, NameField
+from robust_queue.identifiers import new_job_id
+
+
+class JobQuerySet(models.QuerySet["Job"]):
+    """Jobs, narrowed by where they stand."""
+
+    def finished(self) -> Self:
+        return self.filter(finished_execution__isnull=False)
+
+    def failed(self) -> Self:
+        return self.filter(failed_execution__isnull=False)
+
+    def unfinished(self) -> Self:
+        return self.filter(finished_execution__isnull=True)
+
+    def with_state(self) -> Self:
+        """Load whatever row tells where each job stands, in the same query."""
+        return self.select_related(*STATES)
+
+
+class Job(models.Model):
+    """One call of a task. Written once; only its execution rows come and go."""
+
+    id = IdField(primary_key=True, default=new_job_id, editable=False)
+    task_path = NameField(_("task"), max_length=255)
+    backend = NameField(_("backend"), max_length=64)
+    queue_name = NameField(_("queue"), max_length=128)
+    priority = models.SmallIntegerField(
+        _("priority"),
+        default=0,
+        help_text=_("As given; executions hold it as it sorts ascending."),
+    )
+    arguments = models.TextField(_("arguments"), help_text=_("JSON, pure ASCII."))
+    metadata = models.TextField(_("metadata"), default="", blank=True)
+    concurrency_key = NameField(
+        _("concurrency key"), max_length=255, default="", blank=True
+    )
+    run_after = models.DateTimeField(_("run after"), null=True, blank=True)
+    enqueued_at = models.DateTimeField(_("enqueued at"))
+
+    objects = JobQuerySet.as_manager()
+
+    class Meta:
+        db_table = "robust_queue_jobs"
+        verbose_name = _("job")
+        verbose_name_plural = _("jobs")
+
+    def __str__(self) -> str:
+        return f"{self.task_path} {self.id}"
+
+    @property
+    def state(self) -> str:
+        """``scheduled``, ``ready``, ``blocked``, ``claimed``, ``failed``, ``finished``.
+
+        A job without any of these rows breaks the first invariant: ``lost``.
+        """
+        for relation in STATES:
+            if getattr(self, relation, None) is not None:
+                return relation.removesuffix("_execution")
+        return "lost"
+
+    @property
+    def created_at(self) -> datetime:
+        return self.enqueued_at
+
+    @property
+    def updated_at(self) -> datetime:
+        """When the job came to stand where it stands now."""
+        execution = getattr(self, f"{self.state}_execution", None)
+        return execution.since if execution is not None else self.enqueued_at
+
+
+STATES = (
+    "finished_execution",
+    "failed_execution",
+    "claimed_execution",
+    "ready_execution",
+    "scheduled_execution",
+    "blocked_execution",
+)

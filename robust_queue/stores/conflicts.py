@@ -1,0 +1,49 @@
+"""Transactions that lost a race with another one, and may simply be tried again."""
+
+import random
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from django.db import OperationalError, connections
+
+T = TypeVar("T")
+
+ATTEMPTS = 10
+_FIRST_PAUSE = 0.005
+_POSTGRESQL = {"40001", "40P01"}  # serialisation failure, deadlock
+_MYSQL = {1205, 1213}  # lock wait timeout, deadlock
+_SQLITE = {5, 6}  # SQLITE_BUSY and SQLITE_LOCKED, without their extensions
+
+
+def retried(alias: str, change: Callable[[], T]) -> T:
+    """Run a whole transaction, again if it lost against another one.
+
+    Never inside a transaction of the caller: the database has given that one up, or
+    half of it, and only the caller can begin it anew.
+    """
+    if connections[alias].in_atomic_block:
+        return change()
+    for attempt in range(ATTEMPTS - 1):
+        try:
+            return change()
+        except OperationalError as error:
+            if not is_conflict(error):
+                raise
+            _pause(attempt)
+    return change()
+
+
+def is_conflict(error: OperationalError) -> bool:
+    """Was this a deadlock, a serialisation failure or a lock that was not free?"""
+    cause = error.__cause__
+    return (
+        getattr(cause, "sqlstate", None) in _POSTGRESQL
+        or (error.args[:1] and error.args[0] in _MYSQL)
+        or getattr(cause, "sqlite_errorcode", 0) & 0xFF in _SQLITE
+    )
+
+
+def _pause(attempt: int) -> None:
+    # With jitter, lest the same two transactions meet again.
+    time.sleep(_FIRST_PAUSE * 2**attempt * random.uniform(0.5, 1.5))  # noqa: S311

@@ -1,0 +1,114 @@
+"""PostgreSQL: every transition is one statement, so one round trip and one commit."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from . import postgresql_statements as sql
+from .base import Store
+from .conflicts import retried
+from .rows import Claim, Failed, Finished, NewJob, Outcome, Selection
+
+
+class PostgreSQLStore(Store):
+    """Data-modifying common table expressions, and arrays for sets of rows."""
+
+    chunk_rows = 10_000
+    chunk_bytes = 32 * 1024 * 1024
+
+    def transaction(self) -> AbstractContextManager[Any]:
+        return nullcontext()
+
+    def insert(self, jobs: Sequence[NewJob]) -> None:
+        statements = list(self._insertions(jobs))
+
+        def change() -> None:
+            with self._as_one(len(statements)):
+                for statement, parameters in statements:
+                    self._execute(statement, parameters)
+
+        retried(self.alias, change)
+
+    def _as_one(self, statements: int) -> AbstractContextManager[Any]:
+        """One statement is a transaction by itself; the caller's is only marked."""
+        if statements > 1 or self.connection.in_atomic_block:
+            return transaction.atomic(using=self.alias, savepoint=False)
+        return nullcontext()
+
+    def _insertions(
+        self, jobs: Sequence[NewJob]
+    ) -> Iterator[tuple[str, Sequence[Any]]]:
+        if len(jobs) == 1:
+            yield self._insertion(jobs[0])
+            return
+        rows = ((*self._job_row(job), job.rank, job.is_due) for job in jobs)
+        for chunk in self._chunks(rows):
+            yield sql.INSERT_MANY, _columns(chunk)
+
+    def _insertion(self, job: NewJob) -> tuple[str, Sequence[Any]]:
+        if job.is_due:
+            return sql.INSERT_READY, (*self._job_row(job), *self._ready_row(job))
+        return sql.INSERT_SCHEDULED, (*self._job_row(job), *self._scheduled_row(job))
+
+    def claim(
+        self,
+        selection: Selection,
+        *,
+        limit: int,
+        process_id: UUID,
+        token: UUID,
+        now: datetime,
+    ) -> list[Claim]:
+        statement, parameters = sql.claim(selection.patterns, limit)
+
+        def change() -> list[Claim]:
+            rows = self._fetch(statement, (*parameters, now, process_id, token))
+            return [self._claim(row, process_id, token) for row in rows]
+
+        return retried(self.alias, change)
+
+    def settle(self, outcomes: Sequence[Outcome]) -> set[UUID]:
+        if not outcomes:
+            return set()
+        finished = [each for each in outcomes if isinstance(each, Finished)]
+        kept = [self._finished_row(each) for each in finished if each.keep]
+        dropped = [each.job_id for each in finished if not each.keep]
+        failed = [
+            self._failed_row(each) for each in outcomes if isinstance(each, Failed)
+        ]
+        statement = sql.settle(
+            kept=bool(kept), failed=bool(failed), dropped=bool(dropped)
+        )
+        parameters = [
+            *_pairs(outcomes),
+            *_columns(kept),
+            *_columns(failed),
+            *([dropped, dropped] if dropped else []),
+        ]
+        return self._ids(statement, parameters)
+
+    def release(self, claims: Sequence[Claim | Outcome], *, now: datetime) -> set[UUID]:
+        return self._ids(sql.RELEASE, (*_pairs(claims), now)) if claims else set()
+
+    def dispatch(self, *, limit: int, now: datetime) -> int:
+        return len(self._ids(sql.DISPATCH, (now, limit, now)))
+
+    def _ids(self, statement: str, parameters: Sequence[Any]) -> set[UUID]:
+        rows = retried(self.alias, lambda: self._fetch(statement, parameters))
+        return {job_id for (job_id,) in rows}
+
+    def from_time(self, value: Any) -> Any:
+        return value
+
+
+def _pairs(claims: Sequence[Claim | Outcome]) -> list[list[UUID]]:
+    return [[each.job_id for each in claims], [each.token for each in claims]]
+
+
+def _columns(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """Rows as the arrays that ``unnest`` turns into rows again."""
+    return [list(column) for column in zip(*rows, strict=True)]

@@ -1,0 +1,243 @@
+"""The SQL of PostgreSQL.
+
+Parameters carry their types, because a driver that binds on the server must know them.
+Conditions of the form ``= ANY (ARRAY(SELECT …))`` follow an index whatever the
+statistics say: a burst into an empty table must not be planned as a scan.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from .base import ALL_QUEUES, LOOSE_INDEX_SCAN, ONE_QUEUE
+from .records import (
+    FAILED_COLUMNS,
+    FINISHED_COLUMNS,
+    JOB_COLUMNS,
+    READY_COLUMNS,
+    SCHEDULED_COLUMNS,
+)
+
+_TYPES = {
+    "attempts": "smallint",
+    "enqueued_at": "timestamptz",
+    "finished_at": "timestamptz",
+    "id": "uuid",
+    "is_due": "boolean",
+    "job_id": "uuid",
+    "priority": "smallint",
+    "rank": "smallint",
+    "run_after": "timestamptz",
+    "started_at": "timestamptz",
+}
+
+
+def _names(columns: Sequence[str]) -> str:
+    return ", ".join(columns)
+
+
+def _values(columns: Sequence[str]) -> str:
+    return ", ".join(["%s"] * len(columns))
+
+
+def _arrays(columns: Sequence[str]) -> str:
+    """Parameters that are one array per column, as a table of rows."""
+    arrays = ", ".join(f"%s::{_TYPES.get(column, 'text')}[]" for column in columns)
+    return f"unnest({arrays}) AS given ({_names(columns)})"
+
+
+# ── Enqueue ────────────────────────────────────────────────────────────────────
+
+_INSERT_JOB = f"""
+WITH job AS (
+    INSERT INTO robust_queue_jobs ({_names(JOB_COLUMNS)})
+    VALUES ({_values(JOB_COLUMNS)})
+)"""
+
+INSERT_READY = f"""{_INSERT_JOB}
+INSERT INTO robust_queue_ready_executions ({_names(READY_COLUMNS)})
+VALUES ({_values(READY_COLUMNS)})
+"""
+
+INSERT_SCHEDULED = f"""{_INSERT_JOB}
+INSERT INTO robust_queue_scheduled_executions ({_names(SCHEDULED_COLUMNS)})
+VALUES ({_values(SCHEDULED_COLUMNS)})
+"""
+
+INSERT_MANY = f"""
+WITH given AS MATERIALIZED (
+    SELECT * FROM {_arrays((*JOB_COLUMNS, "rank", "is_due"))}
+), job AS (
+    INSERT INTO robust_queue_jobs ({_names(JOB_COLUMNS)})
+    SELECT {_names(JOB_COLUMNS)} FROM given
+), ready AS (
+    INSERT INTO robust_queue_ready_executions ({_names(READY_COLUMNS)})
+    SELECT id, queue_name, rank, 0, enqueued_at FROM given WHERE is_due
+)
+INSERT INTO robust_queue_scheduled_executions ({_names(SCHEDULED_COLUMNS)})
+SELECT id, queue_name, rank, 0, enqueued_at, run_after FROM given WHERE NOT is_due
+"""
+
+# ── Claim ──────────────────────────────────────────────────────────────────────
+
+_CLAIM = """
+WITH {polls}, picked AS (
+    {union}
+), taken AS (
+    DELETE FROM robust_queue_ready_executions
+    WHERE job_id = ANY (ARRAY(SELECT job_id FROM picked))
+    RETURNING job_id, queue_name, priority, attempts
+), claimed AS (
+    INSERT INTO robust_queue_claimed_executions
+        (job_id, queue_name, priority, attempts, created_at, process_id, token)
+    SELECT job_id, queue_name, priority, attempts + 1,
+        %s::timestamptz, %s::uuid, %s::uuid FROM taken
+    RETURNING job_id, priority, attempts
+)
+SELECT claimed.job_id, claimed.attempts, job.task_path, job.backend, job.queue_name,
+    job.priority, job.arguments, job.enqueued_at, job.run_after
+FROM claimed
+JOIN picked ON picked.job_id = claimed.job_id
+JOIN robust_queue_jobs job ON job.id = claimed.job_id
+ORDER BY picked.position, picked.name, claimed.priority, claimed.job_id
+"""
+
+_POLL = """poll{position} AS MATERIALIZED (
+    SELECT job_id, {position} AS position, '' AS name
+    FROM robust_queue_ready_executions
+    WHERE {condition}{untaken}
+    ORDER BY priority, job_id LIMIT {limit}
+    FOR UPDATE SKIP LOCKED
+)"""
+
+# Rows are locked one by one as they are asked for, so never more than the limit.
+_POLL_NAMES = """poll{position} AS MATERIALIZED (
+    SELECT ready.job_id, {position} AS position, names.name
+    FROM ({names}) names
+    CROSS JOIN LATERAL (
+        SELECT job_id FROM robust_queue_ready_executions
+        WHERE queue_name = names.name{untaken}
+        ORDER BY priority, job_id LIMIT {limit}
+        FOR UPDATE SKIP LOCKED
+    ) ready
+    WHERE {condition}
+    LIMIT {limit}
+)"""
+
+_ANY_PAUSE = "EXISTS (SELECT 1 FROM robust_queue_pauses)"
+
+
+def claim(patterns: Sequence[str], limit: int) -> tuple[str, list[Any]]:
+    """The statement that polls the queues in order and takes what it finds."""
+    polls: list[str] = []
+    parameters: list[Any] = []
+    for template, condition, given in _polls(patterns):
+        position = len(polls)
+        polls.append(
+            template.format(
+                position=position,
+                condition=condition,
+                names=LOOSE_INDEX_SCAN,
+                untaken=_untaken(position),
+                limit=_rest(limit, position),
+            )
+        )
+        parameters += given
+    union = " UNION ALL ".join(f"SELECT * FROM poll{i}" for i in range(len(polls)))
+    return _CLAIM.format(polls=", ".join(polls), union=union), parameters
+
+
+def _polls(patterns: Sequence[str]) -> Iterator[tuple[str, str, Sequence[Any]]]:
+    for pattern in patterns:
+        prefix = pattern[:-1]
+        begins = (len(prefix), prefix)
+        if not pattern.endswith("*"):
+            yield _POLL, ONE_QUEUE, (pattern, pattern)
+        elif prefix:
+            yield _POLL_NAMES, "TRUE", (prefix, *begins, *begins)
+        else:
+            # All at once unless something is paused, then queue by queue: which of
+            # the two runs is decided by the server, within the same statement.
+            yield _POLL, ALL_QUEUES, ()
+            yield _POLL_NAMES, _ANY_PAUSE, (prefix, *begins, *begins)
+
+
+def _untaken(position: int) -> str:
+    """Patterns may overlap, and a statement's own locks are not passed over."""
+    taken = " UNION ALL ".join(f"SELECT job_id FROM poll{i}" for i in range(position))
+    return f" AND job_id <> ALL (ARRAY({taken}))" if taken else ""
+
+
+def _rest(limit: int, position: int) -> str:
+    taken = [f" - (SELECT count(*) FROM poll{i})" for i in range(position)]
+    return f"{limit:d}{''.join(taken)}"
+
+
+# ── Settle, release, dispatch ──────────────────────────────────────────────────
+
+# Locked in the order of the jobs: two settlers that lock in different orders deadlock.
+_HELD = """
+WITH given AS MATERIALIZED (
+    SELECT * FROM unnest(%s::uuid[], %s::uuid[]) AS given (job_id, token)
+), held AS MATERIALIZED (
+    SELECT claimed.job_id FROM robust_queue_claimed_executions claimed
+    JOIN given ON given.job_id = claimed.job_id AND given.token = claimed.token
+    ORDER BY claimed.job_id
+    FOR UPDATE OF claimed
+), gone AS (
+    DELETE FROM robust_queue_claimed_executions
+    WHERE job_id = ANY (ARRAY(SELECT job_id FROM held))
+    RETURNING job_id, queue_name, priority, attempts
+)"""
+
+
+def _record(table: str, columns: Sequence[str]) -> str:
+    return f""", {table} AS (
+    INSERT INTO robust_queue_{table}_executions ({_names(columns)})
+    SELECT {_names(columns)} FROM {_arrays(columns)}
+    WHERE job_id = ANY (ARRAY(SELECT job_id FROM held))
+)"""
+
+
+_DROP = """, dropped_attempts AS (
+    DELETE FROM robust_queue_attempts WHERE job_id = ANY (%s::uuid[])
+        AND job_id = ANY (ARRAY(SELECT job_id FROM held))
+), dropped_jobs AS (
+    DELETE FROM robust_queue_jobs WHERE id = ANY (%s::uuid[])
+        AND id = ANY (ARRAY(SELECT job_id FROM held))
+)"""
+
+
+def settle(*, kept: bool, failed: bool, dropped: bool) -> str:
+    """The statement that records these kinds of outcomes for claims still held."""
+    return "".join(
+        [
+            _HELD,
+            _record("finished", FINISHED_COLUMNS) if kept else "",
+            _record("failed", FAILED_COLUMNS) if failed else "",
+            _DROP if dropped else "",
+            " SELECT job_id FROM held",
+        ]
+    )
+
+
+RELEASE = f"""{_HELD}
+INSERT INTO robust_queue_ready_executions ({_names(READY_COLUMNS)})
+SELECT job_id, queue_name, priority, attempts - 1, %s::timestamptz FROM gone
+RETURNING job_id
+"""
+
+DISPATCH = f"""
+WITH due AS MATERIALIZED (
+    SELECT job_id FROM robust_queue_scheduled_executions
+    WHERE scheduled_at <= %s
+    ORDER BY scheduled_at, priority, job_id LIMIT %s
+    FOR UPDATE SKIP LOCKED
+), gone AS (
+    DELETE FROM robust_queue_scheduled_executions
+    WHERE job_id = ANY (ARRAY(SELECT job_id FROM due))
+    RETURNING job_id, queue_name, priority, attempts
+)
+INSERT INTO robust_queue_ready_executions ({_names(READY_COLUMNS)})
+SELECT job_id, queue_name, priority, attempts, %s::timestamptz FROM gone
+RETURNING job_id
+"""

@@ -1,0 +1,101 @@
+"""For the tests of applications: run the queue in the current process."""
+
+import os
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from uuid import uuid4
+
+from django.db import DatabaseError, connections, router
+from django.utils import timezone
+
+from .compat import AnyResult
+from .lifecycle.claim import claim
+from .lifecycle.dispatch import dispatch_due
+from .lifecycle.perform import Performed, perform
+from .lifecycle.settle import settle
+from .models import Job, Process
+from .stores.rows import Claim
+
+LIMIT = 10_000
+
+
+def drain(
+    *queues: str, database: str | None = None, limit: int = LIMIT
+) -> list[AnyResult]:
+    """Run everything that is ready or due, in order, and return the results.
+
+    Jobs that are enqueued meanwhile are run too. Works inside ``TestCase``. After
+    ``limit`` jobs it stops with an error, since a task that enqueues itself would
+    otherwise go on for ever.
+    """
+    alias = database or router.db_for_write(Job)
+    results: list[AnyResult] = []
+    with _registered(alias) as process:
+        while (claimed := _next(alias, process, queues or ("*",))) is not None:
+            if len(results) == limit:
+                raise RuntimeError(
+                    f"More than {limit:,} jobs: does a task enqueue itself?"
+                )
+            results.append(_run(claimed, alias, process))
+    return results
+
+
+def _next(alias: str, process: Process, queues: Sequence[str]) -> Claim | None:
+    dispatch_due(alias)
+    claims = claim(alias, process_id=process.id, queues=queues)
+    return claims[0] if claims else None
+
+
+def _run(claimed: Claim, alias: str, process: Process) -> AnyResult:
+    performed = _perform(claimed, alias, process)
+    if settle(alias, [performed.outcome]):
+        performed.announce()
+    if isinstance(performed.error, KeyboardInterrupt):
+        # Recorded like any other failure, but somebody wants to stop the tests.
+        raise performed.error
+    return performed.result
+
+
+def _perform(claimed: Claim, alias: str, process: Process) -> Performed:
+    """Run the job; in a test's transaction, leave that usable if the database failed.
+
+    A task's database error ends its statement in production, where nothing is open,
+    but would end the transaction of the whole test here.
+    """
+    connection = connections[alias]
+    if not connection.in_atomic_block:
+        return perform(claimed, database=alias, worker_id=process.name)
+    savepoint = str(connection.savepoint())
+    performed = perform(claimed, database=alias, worker_id=process.name)
+    if _is_due_to_the_database(performed.error):
+        connection.savepoint_rollback(savepoint)
+    else:
+        connection.savepoint_commit(savepoint)
+    return performed
+
+
+def _is_due_to_the_database(error: BaseException | None) -> bool:
+    while error is not None and not isinstance(error, DatabaseError):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
+@contextmanager
+def _registered(alias: str) -> Iterator[Process]:
+    """A row for this process, so that nobody takes its claims for orphans."""
+    now = timezone.now()
+    identity = uuid4()
+    process = Process.objects.using(alias).create(
+        id=identity,
+        kind="Drain",
+        name=f"drain-{identity.hex[-8:]}@{socket.gethostname()}:{os.getpid()}"[:128],
+        pid=os.getpid(),
+        hostname=socket.gethostname(),
+        created_at=now,
+        last_heartbeat_at=now,
+    )
+    try:
+        yield process
+    finally:
+        Process.objects.using(alias).filter(pk=identity).delete()

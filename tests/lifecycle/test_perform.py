@@ -1,0 +1,126 @@
+"""Hostile jobs: whatever is stored, the worker survives and the job tells why."""
+
+import pytest
+
+from robust_queue.exceptions import UnknownTaskError
+from robust_queue.lifecycle import failure
+from robust_queue.models import FailedExecution, Job
+from robust_queue.registry import declared, find, resolve
+from robust_queue.testing import drain
+from tests.support.invariants import states
+from tests.testapp.tasks import add, echo, explode
+
+pytestmark = pytest.mark.django_db
+
+
+class Unspeakable(Exception):
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
+class TestUnreadableJobs:
+    @pytest.mark.parametrize(
+        "path",
+        [
+            "shop.tasks.gone",
+            "os.system",
+            "subprocess.run",
+            "tests.testapp.tasks.Customer",
+            "tests.testapp.tasks.performed",
+            "",
+            "a",
+            "...",
+            "robust_queue.enqueue_all",
+        ],
+    )
+    def test_only_declared_tasks_are_run(self, path):
+        add.enqueue(1)
+        Job.objects.update(task_path=path)
+        (result,) = drain()
+        assert result.status == "FAILED"
+        assert result.errors[0].exception_class is UnknownTaskError
+        assert "task_modules" in result.errors[0].traceback
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            "",
+            "nonsense",
+            "[]",
+            '{"args":[1]}',
+            '{"args":{},"kwargs":[]}',
+            '{"args":[],"kwargs":{}',
+            '{"args":[{"$type":"zzz"}],"kwargs":{}}',
+            '{"args":[{"$type":"model","model":"shop.order","pk":1}],"kwargs":{}}',
+            '{"args":[{"$type":"enum","class":"os:system"}],"kwargs":{}}',
+            "[" * 10_000,
+            "null",
+            '{"a":1}',
+        ],
+    )
+    def test_unreadable_arguments(self, arguments):
+        add.enqueue(1)
+        Job.objects.update(arguments=arguments)
+        (result,) = drain()
+        assert result.status == "FAILED"
+        assert list(states().values()) == ["failed"]
+        assert result.task.get_backend().get_result(result.id).status == "FAILED"
+
+    def test_a_call_that_no_longer_matches_the_function(self):
+        add.enqueue(1)
+        Job.objects.update(arguments='{"args":[1,2,3,4],"kwargs":{"z":5}}')
+        (result,) = drain()
+        assert result.errors[0].exception_class is TypeError
+
+    def test_a_result_that_is_too_large(self, settings):
+        settings.ROBUST_QUEUE = {"max_result_size": 100}
+        echo.enqueue("x" * 50)
+        echo.enqueue("x" * 200)
+        small, large = drain()
+        assert (small.status, large.status) == ("SUCCESSFUL", "FAILED")
+        assert "MAX_RESULT_SIZE" in large.errors[0].traceback
+
+
+class TestFailures:
+    def test_texts_that_a_database_cannot_hold(self):
+        explode.enqueue("NUL \0 surrogate \ud800 end")
+        drain()
+        row = FailedExecution.objects.get()
+        assert row.message == "NUL \\x00 surrogate \\ud800 end"
+
+    def test_long_tracebacks_keep_both_ends(self):
+        explode.enqueue("x" * 200_000 + "the end")
+        drain()
+        row = FailedExecution.objects.get()
+        assert row.traceback.startswith("Traceback")
+        assert row.traceback.endswith("the end\n")
+        assert "characters left out" in row.traceback
+        assert len(row.traceback) < failure.TRACEBACK_LENGTH + 100
+        assert len(row.message) == failure.MESSAGE_LENGTH
+
+    def test_an_exception_that_cannot_be_shown(self):
+        described = failure.describe(Unspeakable())
+        assert described["message"] == "<its message cannot be shown: RuntimeError>"
+        assert "Unspeakable" in described["traceback"]
+
+
+class TestRegistry:
+    def test_a_task_is_found_by_its_path(self):
+        assert find("tests.testapp.tasks.add") is add
+        assert declared()["tests.testapp.tasks.add"] is add
+
+    def test_variations_do_not_replace_the_declared_one(self):
+        add.using(priority=7)
+        assert find("tests.testapp.tasks.add").priority == 0
+
+    def test_an_unknown_task_says_what_to_do(self):
+        with pytest.raises(UnknownTaskError, match="renamed or removed"):
+            resolve("shop.tasks.gone")
+
+    def test_modules_of_tasks_can_be_named(self, settings, tmp_path, monkeypatch):
+        (tmp_path / "jobs_of_the_shop.py").write_text(
+            "from robust_queue import task\n\n@task\ndef restock():\n    return 1\n"
+        )
+        monkeypatch.syspath_prepend(tmp_path)
+        settings.ROBUST_QUEUE = {"task_modules": ["jobs_of_the_shop"]}
+        assert resolve("jobs_of_the_shop.restock").name == "restock"

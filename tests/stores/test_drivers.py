@@ -1,0 +1,31 @@
+"""The same statements under other settings of the driver."""
+
+import pytest
+from django.db import connection
+
+from tests.stores import test_contract as contract
+
+store = contract.store
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("bound_on_the_server")
+class TestParametersBoundOnTheServer(
+    contract.TestInsert,
+    contract.TestClaim,
+    contract.TestSettle,
+    contract.TestRelease,
+    contract.TestDispatch,
+):
+    """PostgreSQL then plans without the values, and must know every type."""
+
+    @pytest.fixture
+    def bound_on_the_server(self, transactional_db):
+        if connection.vendor != "postgresql":
+            pytest.skip("an option of Django's PostgreSQL backend")
+        options = connection.settings_dict["OPTIONS"]
+        options["server_side_binding"] = True
+        connection.close()
+        yield
+        del options["server_side_binding"]
+        connection.close()

@@ -1,0 +1,114 @@
+"""Tasks for the tests. Each does one thing that a test wants to see."""
+
+import asyncio
+
+from django.db import connection
+
+from robust_queue import task
+from robust_queue.compat import signals  # noqa: F401
+from tests.testapp.models import Customer
+
+performed = []
+
+
+@task
+def note(*args, **kwargs):
+    performed.append((args, kwargs))
+
+
+@task
+def add(a, b=0):
+    return a + b
+
+
+@task
+def echo(value):
+    return value
+
+
+@task
+async def add_async(a, b=0):
+    await asyncio.sleep(0)
+    return a + b
+
+
+@task
+def explode(message="boom"):
+    raise ValueError(message)
+
+
+@task
+def leave():
+    raise SystemExit("leaving")
+
+
+@task
+def interrupt():
+    raise KeyboardInterrupt
+
+
+@task
+def recurse_for_ever():
+    recurse_for_ever.func()
+
+
+@task
+def return_a_function():
+    return lambda: None
+
+
+@task(queue_name="mail", priority=10)
+def mail(address):
+    performed.append(("mail", address))
+
+
+@task(backend="other")
+def elsewhere(value=None):
+    performed.append(("elsewhere", value))
+
+
+@task(takes_context=True)
+def attempt_number(context, extra=0):
+    return context.attempt + extra
+
+
+@task(enqueue_on_commit=False)
+def at_once(value=None):
+    performed.append(("at once", value))
+
+
+@task(backend="immediate", enqueue_on_commit=True)
+def immediate(value):
+    return value
+
+
+@task
+def rename(customer, name):
+    customer.name = name
+    customer.save()
+
+
+@task
+def break_the_transaction():
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT * FROM no_such_table")
+
+
+@task
+def wrap_a_database_error():
+    try:
+        break_the_transaction.func()
+    except Exception as error:
+        raise ValueError("wrapped") from error
+
+
+@task
+def enqueue_again(times):
+    performed.append(("again", times))
+    if times:
+        enqueue_again.enqueue(times - 1)
+
+
+@task
+def create_customer(name):
+    return Customer.objects.create(name=name)
