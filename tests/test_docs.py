@@ -234,17 +234,14 @@ def _code_in(paragraph: str) -> str:
     return "\n".join([*typed, *re.findall(r"`([^`\n]+)`", paragraph)])
 
 
-def _clean_environment() -> dict[str, str]:
-    """Without the settings of the tests, with the checkout."""
-    kept = {k: v for k, v in os.environ.items() if k != "DJANGO_SETTINGS_MODULE"}
-    return {**kept, "PYTHONPATH": str(ROOT)}
-
-
 def _run(command: list[str], folder: Path) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    # Its own settings, not those of the tests.
+    environment.pop("DJANGO_SETTINGS_MODULE", None)
     done = subprocess.run(
         [sys.executable, *command],
         cwd=folder,
-        env=_clean_environment(),
+        env=environment,
         capture_output=True,
         text=True,
         check=False,

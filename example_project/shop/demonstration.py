@@ -109,7 +109,7 @@ def arguments_of_many_types(order: Order) -> Iterator[Scene]:
 
 
 def photos() -> Iterator[Scene]:
-    """Many at once, with one statement for each table."""
+    """Many at once, in one transaction and few statements."""
     calls = [resize_photo.bind(name, size, 640) for name, size in PHOTOS.items()]
     for result in enqueue_all(calls):
         yield Scene("one of many at once", result)
