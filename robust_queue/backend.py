@@ -5,7 +5,7 @@ and models are imported only when a job is written or read.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from django.core.checks import CheckMessage
 from django.db import router
@@ -23,6 +23,9 @@ from .compat import (
 )
 from .configuration import BackendOptions, backend_options
 from .declaration import BackportTask, Call, RobustTask
+
+if TYPE_CHECKING:
+    from .lifecycle.enqueue import Prepared
 
 
 class _TaskClass:
@@ -55,15 +58,22 @@ class RobustQueueBackend(BaseTaskBackend):
 
     def enqueue_all(self, calls: Iterable[Call]) -> list[AnyResult]:
         """Store many calls with one statement per table; results in the same order."""
-        from .lifecycle.enqueue import prepare, write  # noqa: PLC0415
+        from .lifecycle.enqueue import write  # noqa: PLC0415
 
-        options = self.queue_options
+        prepared = self.prepare_all(calls)
+        write(prepared)
+        return [each.result for each in prepared]
+
+    def prepare_all(self, calls: Iterable[Call]) -> "list[Prepared]":
+        """Check calls and turn them into jobs, without storing any."""
+        from .lifecycle.enqueue import Destination, prepare  # noqa: PLC0415
+
+        destination = Destination(self.alias, self.database, self.queue_options)
         prepared = []
         for call in calls:
             self.validate_task(call.task)
-            prepared.append(prepare(call, alias=self.alias, options=options))
-        write(prepared, database=self.database, options=options)
-        return [each.result for each in prepared]
+            prepared.append(prepare(call, destination))
+        return prepared
 
     def get_result(self, result_id: str) -> AnyResult:
         """The result of that id, from the database it was written to."""
@@ -86,25 +96,28 @@ class RobustQueueBackend(BaseTaskBackend):
         return self.queue_options.database or router.db_for_write(Job)
 
 
-def enqueue_all(
-    calls: Iterable[Call | tuple[Any, ...]],
-) -> list[AnyResult]:
+def enqueue_all(calls: Iterable[Call | tuple[Any, ...]]) -> list[AnyResult]:
     """Enqueue many calls at once; the results come in the same order.
 
     A call is made with ``greet.bind("World", times=4)``, or is a tuple of task,
-    arguments and keyword arguments, of which the last two may be left out. Calls on
-    other backends are enqueued there, one by one.
+    arguments and keyword arguments, of which the last two may be left out. All are
+    checked before any is stored. Those on other backends are enqueued there, one by
+    one.
     """
+    from .lifecycle.enqueue import write  # noqa: PLC0415
+
     ordered = [call if isinstance(call, Call) else Call(*call) for call in calls]
-    results: dict[int, AnyResult] = {}
+    prepared: dict[int, Prepared] = {}
+    elsewhere: dict[int, Call] = {}
     for alias in dict.fromkeys(call.task.backend for call in ordered):
-        places = [i for i, call in enumerate(ordered) if call.task.backend == alias]
-        found = _enqueue_on(task_backends[alias], [ordered[i] for i in places])
-        results.update(zip(places, found, strict=True))
-    return [results[place] for place in range(len(ordered))]
-
-
-def _enqueue_on(backend: BaseTaskBackend, calls: Sequence[Call]) -> list[AnyResult]:
-    if isinstance(backend, RobustQueueBackend):
-        return backend.enqueue_all(calls)
-    return [call.task.enqueue(*call.args, **call.kwargs) for call in calls]
+        backend = task_backends[alias]
+        here = {i: call for i, call in enumerate(ordered) if call.task.backend == alias}
+        if isinstance(backend, RobustQueueBackend):
+            prepared |= zip(here, backend.prepare_all(here.values()), strict=True)
+        else:
+            elsewhere |= here
+    results = {i: each.result for i, each in prepared.items()}
+    for i, call in elsewhere.items():
+        results[i] = call.task.enqueue(*call.args, **call.kwargs)
+    write(list(prepared.values()))
+    return [results[i] for i in range(len(ordered))]

@@ -208,6 +208,12 @@ class TestEnqueueAll:
     def test_nothing(self):
         assert enqueue_all([]) == []
 
+    @pytest.mark.django_db(databases=["default", "other"])
+    def test_one_bad_call_refuses_those_of_every_alias(self):
+        with pytest.raises(SerializationError):
+            enqueue_all([note.bind(1), tasks.elsewhere.bind(object())])
+        assert not Job.objects.exists()
+
     def test_each_is_announced(self):
         told = []
 
@@ -274,7 +280,10 @@ class TestResults:
             assert told.started_at == now - timedelta(minutes=1)
             assert told.last_attempted_at > now
 
-    @pytest.mark.parametrize("result_id", ["garbage", "", "123", str(uuid4()), None, 7])
+    @pytest.mark.parametrize(
+        "result_id",
+        ["garbage", "", "123", "01a1e32e-3db1-7000-9b65-cb9e7cc96b0d", None, 7],
+    )
     def test_unknown_ids(self, result_id):
         with pytest.raises(TaskResultDoesNotExist):
             task_backends["default"].get_result(result_id)

@@ -37,25 +37,42 @@ TASK_PATH_LENGTH = 255
 
 
 @dataclass(frozen=True, slots=True)
+class Destination:
+    """Where an alias of ``TASKS`` keeps its jobs, and under which options."""
+
+    alias: str
+    database: str
+    options: BackendOptions
+
+    def awaited_commit(self) -> str | None:
+        """The database whose open transaction a job has to wait for, if any."""
+        if transactions.is_open(self.database):
+            return None
+        others = (a for a in self.options.transaction_databases if a != self.database)
+        return transactions.first_open(others)
+
+
+@dataclass(frozen=True, slots=True)
 class Prepared:
     """A job that has passed every check, and the result its caller will get."""
 
     job: NewJob
     result: AnyResult
     on_commit: bool
+    destination: Destination
 
 
-def prepare(call: Call, *, alias: str, options: BackendOptions) -> Prepared:
+def prepare(call: Call, destination: Destination) -> Prepared:
     """Check a call and turn it into a job. Nothing is written."""
-    task = call.task
+    task, options = call.task, destination.options
     _check_names(task)
     _check_signature(task, call.args, call.kwargs)
     arguments = dump_call(call.args, call.kwargs)
-    _check_size(arguments, options.max_arguments_size, alias)
+    _check_size(arguments, options.max_arguments_size, destination.alias)
     job = NewJob(
         id=new_job_id(),
         task_path=task.module_path,
-        backend=alias,
+        backend=destination.alias,
         queue_name=task.queue_name,
         priority=task.priority,
         rank=options.priority_order.rank(task.priority),
@@ -65,37 +82,28 @@ def prepare(call: Call, *, alias: str, options: BackendOptions) -> Prepared:
     )
     wish = getattr(task, "enqueue_on_commit", None)
     on_commit = options.enqueue_on_commit if wish is None else wish
-    return Prepared(job, _result(job, call), on_commit)
+    return Prepared(job, _result(job, call), on_commit, destination)
 
 
-def _moment(run_after: datetime | None) -> datetime | None:
-    if run_after is None or settings.USE_TZ or timezone.is_naive(run_after):
-        return run_after
-    # The project keeps its times without a zone.
-    return timezone.make_naive(run_after)
-
-
-def write(
-    prepared: Sequence[Prepared], *, database: str, options: BackendOptions
-) -> None:
+def write(prepared: Sequence[Prepared]) -> None:
     """Write jobs now, or when the application's transaction commits.
 
     In the queue's own database the rows are part of the open transaction, whatever
     ``enqueue_on_commit`` says: they appear and vanish with it.
     """
-    others = [alias for alias in options.transaction_databases if alias != database]
-    awaited = None
-    if not transactions.is_open(database):
-        awaited = transactions.first_open(others)
-    later = [each for each in prepared if awaited and each.on_commit]
-    now = [each for each in prepared if not (awaited and each.on_commit)]
-    if now:
-        _write_now(now, database)
-    if awaited and later:
-        transactions.on_commit(awaited, partial(_write_now, later, database))
+    for destination in dict.fromkeys(each.destination for each in prepared):
+        awaited = destination.awaited_commit()
+        here = [each for each in prepared if each.destination == destination]
+        now = [each for each in here if not (awaited and each.on_commit)]
+        later = [each for each in here if awaited and each.on_commit]
+        if now:
+            _write_now(now)
+        if awaited and later:
+            transactions.on_commit(awaited, partial(_write_now, later))
 
 
-def _write_now(prepared: Sequence[Prepared], database: str) -> None:
+def _write_now(prepared: Sequence[Prepared]) -> None:
+    database = prepared[0].destination.database
     _insert([each.job for each in prepared], database)
     is_open = transactions.is_open(database)
     for each in prepared:
@@ -104,6 +112,13 @@ def _write_now(prepared: Sequence[Prepared], database: str) -> None:
             transactions.on_commit(database, tell)
         else:
             tell()
+
+
+def _moment(run_after: datetime | None) -> datetime | None:
+    if run_after is None or settings.USE_TZ or timezone.is_naive(run_after):
+        return run_after
+    # The project keeps its times without a zone.
+    return timezone.make_naive(run_after)
 
 
 def _insert(jobs: Sequence[NewJob], database: str) -> None:
