@@ -26,10 +26,7 @@ __all__ = ["__version__", "enqueue_all", "storable", "task"]
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
-    configuration = import_module("robust_queue.configuration")
-    if name in configuration.MODULE_SETTINGS:
-        return configuration.module_attribute(name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module("robust_queue.configuration").module_attribute(name)
 
 
 def __dir__() -> list[str]:
