@@ -74,7 +74,7 @@ def prepare(call: Call, destination: Destination) -> Prepared:
         task_path=task.module_path,
         backend=destination.alias,
         queue_name=task.queue_name,
-        priority=task.priority,
+        priority=int(task.priority),
         rank=options.priority_order.rank(task.priority),
         arguments=arguments,
         run_after=_moment(task.run_after),
