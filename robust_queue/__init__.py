@@ -11,16 +11,17 @@ __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
     from .arguments import storable
-    from .backend import enqueue_all
+    from .backend import aenqueue_all, enqueue_all
     from .declaration import task
 
 _HOMES = {
+    "aenqueue_all": "robust_queue.backend",
     "enqueue_all": "robust_queue.backend",
     "storable": "robust_queue.arguments",
     "task": "robust_queue.declaration",
 }
 
-__all__ = ["__version__", "enqueue_all", "storable", "task"]
+__all__ = ["__version__", "aenqueue_all", "enqueue_all", "storable", "task"]
 
 
 def __getattr__(name: str) -> Any:

@@ -7,12 +7,14 @@ and models are imported only when a job is written or read.
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from asgiref.sync import sync_to_async
 from django.core.checks import CheckMessage
 from django.db import router
 
 from . import checks
 from .compat import (
     AnyResult,
+    AnyTask,
     BaseTaskBackend,
     P,
     R,
@@ -93,10 +95,13 @@ class RobustQueueBackend(BaseTaskBackend):
         """The alias of the database that holds this backend's jobs."""
         from .models import Job  # noqa: PLC0415
 
-        return self.queue_options.database or router.db_for_write(Job)
+        named = self.queue_options.database
+        return named or router.db_for_write(Job, task_backend=self.alias)
 
 
-def enqueue_all(calls: Iterable[Call | tuple[Any, ...]]) -> list[AnyResult]:
+def enqueue_all(
+    calls: Iterable[Call | tuple[AnyTask, *tuple[Any, ...]]],
+) -> list[AnyResult]:
     """Enqueue many calls at once; the results come in the same order.
 
     A call is made with ``greet.bind("World", times=4)``, or is a tuple of task,
@@ -121,3 +126,10 @@ def enqueue_all(calls: Iterable[Call | tuple[Any, ...]]) -> list[AnyResult]:
         results[i] = call.task.enqueue(*call.args, **call.kwargs)
     write(list(prepared.values()))
     return [results[i] for i in range(len(ordered))]
+
+
+async def aenqueue_all(
+    calls: Iterable[Call | tuple[AnyTask, *tuple[Any, ...]]],
+) -> list[AnyResult]:
+    """See enqueue_all()."""
+    return await sync_to_async(enqueue_all, thread_sensitive=True)(calls)

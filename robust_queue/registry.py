@@ -4,14 +4,19 @@ A job names its task by path. Only paths found here are ever run: text from the
 database selects among declared tasks and is never imported.
 """
 
+import logging
 import sys
 from importlib import import_module
+from typing import Any
 
+from django.core.signals import setting_changed
 from django.utils.module_loading import autodiscover_modules
 
 from .compat import AnyTask, is_task
 from .configuration import current
 from .exceptions import UnknownTaskError
+
+logger = logging.getLogger("robust_queue")
 
 _declared: dict[str, AnyTask] = {}
 
@@ -23,36 +28,62 @@ def declare(task: AnyTask) -> None:
         _declared[task.module_path] = task
 
 
-def discover() -> None:
-    """Import every installed app's ``tasks`` module and the configured ones."""
-    autodiscover_modules("tasks")
-    for module in current().task_modules:
-        import_module(module)
-
-
 def find(path: str) -> AnyTask | None:
-    """The declared task of that path, or None."""
-    return _declared.get(path) or _declared_elsewhere(path)
+    """The declared task of that path, or None. Looks once where tasks are declared."""
+    task = _loaded(path)
+    if task is None and not _discovery.is_over:
+        _discovery.begin()
+        task = _loaded(path)
+    return task
 
 
 def resolve(path: str) -> AnyTask:
     """The declared task of that path, or an error that says what to do."""
     task = find(path)
     if task is None:
-        discover()
-        task = find(path)
-    if task is None:
         raise UnknownTaskError(
             f"No task {path!r} is declared in this process. If it was renamed or "
             "removed, discard the job; if it lives outside the `tasks` modules of "
             "the installed apps, name its module in ROBUST_QUEUE['task_modules']."
-        )
+        ) from _discovery.trouble
     return task
 
 
 def declared() -> dict[str, AnyTask]:
     """All declared tasks by path."""
     return dict(_declared)
+
+
+class _Discovery:
+    """The import of every module that declares tasks, once per process."""
+
+    def __init__(self) -> None:
+        self.is_over = False
+        self.trouble: Exception | None = None
+
+    def begin(self) -> None:
+        # Set first: a module that is being imported may ask for a task itself.
+        self.is_over = True
+        try:
+            autodiscover_modules("tasks")
+            for module in current().task_modules:
+                import_module(module)
+        except Exception as error:
+            # A broken module must not make the results of other tasks unreadable.
+            logger.exception("A module of tasks could not be imported.")
+            self.trouble = error
+
+    def forget(self, *, setting: str, **kwargs: Any) -> None:
+        if setting in {"INSTALLED_APPS", "ROBUST_QUEUE"}:
+            self.is_over, self.trouble = False, None
+
+
+_discovery = _Discovery()
+setting_changed.connect(_discovery.forget, dispatch_uid="robust_queue.registry")
+
+
+def _loaded(path: str) -> AnyTask | None:
+    return _declared.get(path) or _declared_elsewhere(path)
 
 
 def _declared_elsewhere(path: str) -> AnyTask | None:

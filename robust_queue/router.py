@@ -19,7 +19,8 @@ class RobustQueueRouter:
     app_label = "robust_queue"
 
     def db_for_read(self, model: type[Model], **hints: Any) -> str | None:
-        if model._meta.app_label != self.app_label:
+        # An alias that names no database keeps its jobs where Django would keep them.
+        if model._meta.app_label != self.app_label or "task_backend" in hints:
             return None
         instance = hints.get("instance")
         if instance is not None and instance._state.db:

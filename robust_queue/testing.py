@@ -7,12 +7,14 @@ from contextlib import contextmanager
 from uuid import uuid4
 
 from django.db import DatabaseError, connections, router
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils import timezone
 
 from .compat import AnyResult
 from .lifecycle.claim import claim
 from .lifecycle.dispatch import dispatch_due
 from .lifecycle.perform import Performed, perform
+from .lifecycle.release import release
 from .lifecycle.settle import settle
 from .models import Job, Process
 from .stores.rows import Claim
@@ -34,6 +36,7 @@ def drain(
     with _registered(alias) as process:
         while (claimed := _next(alias, process, queues or ("*",))) is not None:
             if len(results) == limit:
+                release(alias, [claimed])
                 raise RuntimeError(
                     f"More than {limit:,} jobs: does a task enqueue itself?"
                 )
@@ -58,27 +61,30 @@ def _run(claimed: Claim, alias: str, process: Process) -> AnyResult:
 
 
 def _perform(claimed: Claim, alias: str, process: Process) -> Performed:
-    """Run the job; in a test's transaction, leave that usable if the database failed.
+    """Run the job; leave the transactions of a test usable if the task broke them.
 
-    A task's database error ends its statement in production, where nothing is open,
-    but would end the transaction of the whole test here.
+    In production nothing is open around a task, and an error of the database ends one
+    statement. Here it would end the transaction of the whole test.
     """
-    connection = connections[alias]
-    if not connection.in_atomic_block:
-        return perform(claimed, database=alias, worker_id=process.name)
-    savepoint = str(connection.savepoint())
+    savepoints = [
+        (connection, str(connection.savepoint()))
+        for connection in connections.all(initialized_only=True)
+        if connection.in_atomic_block
+    ]
     performed = perform(claimed, database=alias, worker_id=process.name)
-    if _is_due_to_the_database(performed.error):
-        connection.savepoint_rollback(savepoint)
-    else:
-        connection.savepoint_commit(savepoint)
+    for connection, savepoint in savepoints:
+        _leave(connection, savepoint)
     return performed
 
 
-def _is_due_to_the_database(error: BaseException | None) -> bool:
-    while error is not None and not isinstance(error, DatabaseError):
-        error = error.__cause__ or error.__context__
-    return error is not None
+def _leave(connection: BaseDatabaseWrapper, savepoint: str) -> None:
+    try:
+        connection.validate_no_broken_transaction()
+        connection.savepoint_commit(savepoint)
+    except DatabaseError:
+        # Given up, by the server or by Django: back to where the task began.
+        connection.needs_rollback = False
+        connection.savepoint_rollback(savepoint)
 
 
 @contextmanager

@@ -1,8 +1,13 @@
 """The caller's transactions: is one open, and what is to happen when it commits."""
 
+import logging
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from django.db import connections, transaction
+
+logger = logging.getLogger("robust_queue")
 
 
 def is_open(alias: str) -> bool:
@@ -22,27 +27,50 @@ def first_open(aliases: Iterable[str]) -> str | None:
     return next((alias for alias in aliases if is_open(alias)), None)
 
 
-class CommitHook:
-    """Runs when a transaction commits, before the hooks of everyone else.
+def on_commit(alias: str, action: Callable[[], None]) -> None:
+    """Do this when the caller's transaction on that database has committed.
 
-    Django drops all hooks behind one that raises. An enqueue that waits for the commit
-    must not get lost because another app's hook failed, so ours go to the front, in
-    their own order. Savepoints that are rolled back still take their hooks along.
+    Before the hooks of everyone else: Django drops all hooks behind one that raises,
+    and a job must not get lost because another app's hook failed. Nor may it be the
+    other way round, so an error of the action is raised only where a hook that was
+    registered just now would have had its turn.
     """
+    if _is_inside_a_test(alias):
+        # Never committed: tests pick the hooks that they run by their position.
+        transaction.on_commit(action, using=alias)
+        return
+    first = _First(action)
+    transaction.on_commit(first, using=alias)
+    waiting = connections[alias].run_on_commit
+    behind_ours = bisect_left(waiting, True, hi=len(waiting) - 1, key=_is_foreign)
+    waiting.insert(behind_ours, waiting.pop())
+    transaction.on_commit(first.report, using=alias)
+
+
+class _First:
+    """A hook that goes before all others and reports its error in its own turn."""
 
     def __init__(self, action: Callable[[], None]) -> None:
         self.action = action
+        self.error: Exception | None = None
 
     def __call__(self) -> None:
-        self.action()
+        try:
+            self.action()
+        except Exception as error:
+            # Logged too: a hook of someone else may raise before the report.
+            logger.exception("What was to be done at the commit failed.")
+            self.error = error
 
-    def register(self, alias: str) -> None:
-        transaction.on_commit(self, using=alias)
-        waiting = connections[alias].run_on_commit
-        ahead = sum(isinstance(entry[1], CommitHook) for entry in waiting[:-1])
-        waiting.insert(ahead, waiting.pop())
+    def report(self) -> None:
+        if self.error is not None:
+            raise self.error
 
 
-def on_commit(alias: str, action: Callable[[], None]) -> None:
-    """Do this when the caller's transaction on that database has committed."""
-    CommitHook(action).register(alias)
+def _is_foreign(entry: tuple[Any, ...]) -> bool:
+    return not isinstance(entry[1], _First)
+
+
+def _is_inside_a_test(alias: str) -> bool:
+    blocks = connections[alias].atomic_blocks
+    return any(getattr(block, "_from_testcase", False) for block in blocks)

@@ -7,11 +7,12 @@ from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.test import override_settings
 from django.utils import timezone
 
 import robust_queue
-from robust_queue import enqueue_all
+from robust_queue import aenqueue_all, enqueue_all
 from robust_queue.backend import RobustQueueBackend
 from robust_queue.compat import (
     BaseTaskBackend,
@@ -106,6 +107,10 @@ class TestEnqueue:
         (done,) = drain()
         assert done.return_value == value
         assert echo.get_result(result.id).return_value == value
+
+    def test_a_decorated_function_is_called_as_its_decorator_says(self):
+        tasks.added_to_one.enqueue(2)
+        assert [r.return_value for r in drain()] == [3]
 
     def test_the_bare_backend_accepts_lists_and_dicts(self):
         result = task_backends["default"].enqueue(add, [1], {"b": 2})
@@ -321,8 +326,6 @@ class TestResults:
 @pytest.mark.django_db(transaction=True)
 class TestAsync:
     def test_aenqueue_and_aget_result(self):
-        from asgiref.sync import async_to_sync
-
         async def visit():
             result = await add.aenqueue(1, 2)
             found = await add.aget_result(result.id)
@@ -331,6 +334,11 @@ class TestAsync:
 
         result, found = async_to_sync(visit)()
         assert result == found
+
+    def test_aenqueue_all(self):
+        results = async_to_sync(aenqueue_all)(add.bind(i) for i in range(3))
+        assert [r.args for r in results] == [[0], [1], [2]]
+        assert [r.return_value for r in drain()] == [0, 1, 2]
 
 
 class TestSignals:

@@ -65,6 +65,22 @@ class TestSQLite:
         assert ids(check_configuration()) == ["W005"]
 
 
+class TestIsolation:
+    @pytest.mark.parametrize("level", ["repeatable read", "SERIALIZABLE", None])
+    def test_more_than_read_committed_is_refused(self, settings, add_database, level):
+        add_database("maria", "mysql", isolation_level=level)
+        keep_queue_in(settings, "maria")
+        message, _router = check_configuration()
+        assert message.id == "robust_queue.E007"
+        assert (level or "of the server") in message.msg
+
+    @pytest.mark.parametrize("options", [{}, {"isolation_level": "READ COMMITTED"}])
+    def test_djangos_default_is_right(self, settings, add_database, options):
+        add_database("maria", "mysql", **options)
+        keep_queue_in(settings, "maria")
+        assert ids(check_configuration()) == ["W005"]
+
+
 class TestPool:
     @pytest.mark.parametrize(
         ("pool", "size"),

@@ -4,6 +4,7 @@ import pytest
 from django.apps import apps
 from django.db import router
 
+from robust_queue.compat import task_backends
 from robust_queue.models import Job
 from robust_queue.router import RobustQueueRouter, queue_databases
 from tests.testapp.models import Customer
@@ -55,6 +56,17 @@ class TestAQueueDatabase:
         assert Job.objects.get().pk.hex == result.id.replace("-", "")
         assert not Job.objects.using("default").exists()
         assert note.get_result(result.id) == result
+
+
+def test_an_alias_that_names_no_database_does_not_follow_the_first(settings):
+    settings.TASKS = {
+        "imports": {"BACKEND": BACKEND, "OPTIONS": {"DATABASE": "other"}},
+        "default": {"BACKEND": BACKEND},
+    }
+    settings.DATABASE_ROUTERS = ["robust_queue.router.RobustQueueRouter"]
+    assert task_backends["default"].database == "default"
+    assert task_backends["imports"].database == "other"
+    assert queue_databases() == ["other", "default"]
 
 
 @pytest.mark.django_db(databases=["default", "other"])

@@ -12,6 +12,7 @@ from tests.testapp.models import Customer
 from tests.testapp.tasks import (
     add,
     attempt_number,
+    break_another_database,
     break_the_transaction,
     create_customer,
     elsewhere,
@@ -21,9 +22,12 @@ from tests.testapp.tasks import (
     leave,
     mail,
     note,
+    recover_and_fail,
     recurse_for_ever,
     rename,
     return_a_function,
+    save_twice,
+    swallow_a_database_error,
     wrap_a_database_error,
 )
 
@@ -45,6 +49,7 @@ class TestDrain(TestCase):
         enqueue_again.enqueue(100)
         with pytest.raises(RuntimeError, match="enqueue itself"):
             drain(limit=10)
+        assert sorted(states().values()) == ["finished"] * 10 + ["ready"]
 
     def test_what_is_not_due_waits(self):
         later = note.using(run_after=timedelta(hours=1)).enqueue()
@@ -97,10 +102,22 @@ class TestDrain(TestCase):
     def test_a_broken_transaction_does_not_break_the_test(self):
         broken = break_the_transaction.enqueue()
         wrap_a_database_error.enqueue()
+        save_twice.enqueue("Ada")
+        break_another_database.enqueue()
         add.enqueue(1, 1)
-        assert [r.status for r in drain()] == ["FAILED", "FAILED", "SUCCESSFUL"]
+        assert [r.status for r in drain()] == ["FAILED"] * 4 + ["SUCCESSFUL"]
         assert state_of(broken) == "failed"
         assert Customer.objects.count() == 0
+        assert states("other") == {}
+
+    def test_a_task_that_swallows_an_error_of_the_database(self):
+        swallow_a_database_error.enqueue("Ada")
+        assert [r.return_value for r in drain()] == ["swallowed"]
+
+    def test_what_a_failing_task_has_written_stays_as_in_production(self):
+        recover_and_fail.enqueue("Ada")
+        assert [r.status for r in drain()] == ["FAILED"]
+        assert Customer.objects.get().name == "Ada"
 
     def test_a_model_as_a_result(self):
         create_customer.enqueue("Ada")

@@ -1,5 +1,7 @@
 """When an enqueue becomes real: rule by rule."""
 
+from contextlib import contextmanager
+
 import pytest
 from django.db import connections, transaction
 from django.test import TestCase
@@ -34,6 +36,19 @@ def announced():
 
 def stored(using="default"):
     return sorted(str(job_id) for job_id in states(using))
+
+
+@contextmanager
+def broken(using):
+    """The queue's table is gone, as after a migration that was forgotten."""
+    _rename("robust_queue_ready_executions", "robust_queue_hidden", using)
+    yield
+    _rename("robust_queue_hidden", "robust_queue_ready_executions", using)
+
+
+def _rename(old, new, using):
+    with connections[using].cursor() as cursor:
+        cursor.execute(f"ALTER TABLE {old} RENAME TO {new}")
 
 
 class TestTheSameDatabase:
@@ -73,7 +88,7 @@ class TestTheSameDatabase:
         with transaction.atomic():
             result = note.using(enqueue_on_commit=False).enqueue()
             assert announced == [result.id]
-            assert announced == [result.id]
+        assert announced == [result.id]
 
     def test_without_a_transaction_everything_happens_at_once(self, announced):
         result = note.enqueue()
@@ -137,6 +152,19 @@ class TestAnotherDatabase:
         times = Job.objects.using("other").order_by("pk").values_list("pk", flat=True)
         assert [str(pk) for pk in times] == [result.id for result in results]
 
+    def test_a_failing_enqueue_does_not_drop_the_hooks_of_other_apps(self):
+        run = []
+        with broken("other"), pytest.raises(EnqueueError), transaction.atomic():
+            transaction.on_commit(lambda: run.append("before"))
+            elsewhere.enqueue()
+        assert run == ["before"]
+        assert stored("other") == []
+
+    def test_many_waiting_jobs_cost_no_more_than_few(self):
+        with transaction.atomic():
+            results = [elsewhere.enqueue(i) for i in range(500)]
+        assert stored("other") == sorted(result.id for result in results)
+
     def test_which_transactions_count_is_an_option(self, settings):
         options = {"DATABASE": "other", "TRANSACTION_DATABASES": []}
         settings.TASKS = {
@@ -161,10 +189,8 @@ class TestAnotherDatabase:
 class TestErrors:
     @pytest.fixture
     def broken_table(self):
-        """The queue's table is gone, as after a migration that was forgotten."""
-        _rename("robust_queue_ready_executions", "robust_queue_hidden")
-        yield
-        _rename("robust_queue_hidden", "robust_queue_ready_executions")
+        with broken("default"):
+            yield
 
     @pytest.mark.usefixtures("broken_table")
     def test_a_database_error_is_an_enqueue_error(self):
@@ -202,11 +228,6 @@ class TestErrors:
         assert not Job.objects.exists()
 
 
-def _rename(old, new):
-    with connections["default"].cursor() as cursor:
-        cursor.execute(f"ALTER TABLE {old} RENAME TO {new}")
-
-
 class TestInsideATestCase(TestCase):
     """Django's TestCase keeps a transaction open that no code asked for."""
 
@@ -221,6 +242,18 @@ class TestInsideATestCase(TestCase):
             result = elsewhere.enqueue()
             assert stored("other") == []
         assert stored("other") == [result.id]
+
+    def test_captured_hooks_are_run_once_each_whatever_came_before(self):
+        run = []
+        transaction.on_commit(lambda: run.append("registered before"))
+        with self.captureOnCommitCallbacks(execute=True) as callbacks:
+            with transaction.atomic():
+                transaction.on_commit(elsewhere.enqueue)
+            with transaction.atomic():
+                elsewhere.enqueue()
+        assert run == []
+        assert len(callbacks) == 2
+        assert len(stored("other")) == 2
 
     def test_the_signal_is_sent(self):
         told = []

@@ -11,7 +11,7 @@ from inspect import Signature, signature
 from typing import Any
 
 from django.conf import settings
-from django.db import Error, connections
+from django.db import Error, connections, transaction
 from django.utils import timezone
 
 from robust_queue import transactions
@@ -105,13 +105,18 @@ def write(prepared: Sequence[Prepared]) -> None:
 def _write_now(prepared: Sequence[Prepared]) -> None:
     database = prepared[0].destination.database
     _insert([each.job for each in prepared], database)
-    is_open = transactions.is_open(database)
-    for each in prepared:
-        tell = partial(announce.enqueued, each.result)
-        if is_open and each.on_commit:
-            transactions.on_commit(database, tell)
-        else:
-            tell()
+    awaits = transactions.is_open(database)
+    now = [each.result for each in prepared if not (awaits and each.on_commit)]
+    later = [each.result for each in prepared if awaits and each.on_commit]
+    _announce(now)
+    if later:
+        # A hook like any other: the jobs are stored, whatever becomes of the news.
+        transaction.on_commit(partial(_announce, later), using=database)
+
+
+def _announce(results: Sequence[AnyResult]) -> None:
+    for result in results:
+        announce.enqueued(result)
 
 
 def _moment(run_after: datetime | None) -> datetime | None:
@@ -191,7 +196,8 @@ def _check_signature(
 
 @lru_cache(maxsize=1024)
 def _signature(function: Callable[..., Any]) -> Signature:
-    return signature(function)
+    # Of the outermost function, which is the one that is called.
+    return signature(function, follow_wrapped=False)
 
 
 def _check_size(arguments: str, limit: int, alias: str) -> None:

@@ -13,8 +13,9 @@ TRACEBACK_LENGTH = 65_536
 def describe(error: BaseException) -> dict[str, Any]:
     """The columns that keep an exception."""
     kind = type(error)
+    path = f"{kind.__module__}.{kind.__qualname__}"
     return {
-        "exception_class": f"{kind.__module__}.{kind.__qualname__}"[:CLASS_LENGTH],
+        "exception_class": _storable(path)[:CLASS_LENGTH],
         "message": _storable(_message(error))[:MESSAGE_LENGTH],
         "traceback": _shortened(_storable(_formatted(error))),
     }

@@ -122,7 +122,7 @@ class Migration(migrations.Migration):
                 'verbose_name_plural': 'semaphores',
                 'db_table': 'robust_queue_semaphores',
                 'indexes': [models.Index(fields=['expires_at'], name='rqueue_semaphore_expiry')],
-                'constraints': [models.CheckConstraint(condition=models.Q(('value__gte', 0), ('value__lte', models.F('limit'))), name='rqueue_slots_within_limit')],
+                'constraints': [models.CheckConstraint(condition=models.Q(('value__lte', models.F('limit'))), name='rqueue_slots_within_limit')],
             },
         ),
         migrations.CreateModel(

@@ -21,7 +21,8 @@ class Semaphore(models.Model):
         indexes = [models.Index(fields=["expires_at"], name="rqueue_semaphore_expiry")]
         constraints = [
             models.CheckConstraint(
-                condition=models.Q(value__gte=0, value__lte=models.F("limit")),
+                # May be negative: a limit that was lowered has more holders than slots.
+                condition=models.Q(value__lte=models.F("limit")),
                 name="rqueue_slots_within_limit",
             ),
         ]

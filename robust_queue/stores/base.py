@@ -4,27 +4,27 @@ Two of the three databases run them as they stand here; PostgreSQL says the same
 single statements. Identifiers are written out: what is sent is what can be read.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import transaction
+from django.db import OperationalError, transaction
 
 from .conflicts import retried
+from .polling import Polling
 from .records import (
     FAILED_COLUMNS,
     FINISHED_COLUMNS,
     JOB_COLUMNS,
     READY_COLUMNS,
     SCHEDULED_COLUMNS,
-    Records,
 )
 from .rows import Claim, Failed, Finished, NewJob, Outcome, Selection
 
 
-class Store(Records):
+class Store(Polling):
     """The hot statements on one database."""
 
     def transaction(self) -> AbstractContextManager[Any]:
@@ -107,6 +107,23 @@ class Store(Records):
 
         return retried(self.alias, change)
 
+    def discard(self, ids: Sequence[UUID]) -> int:
+        """Delete those of the jobs that wait or have failed; return how many.
+
+        In the direction of the arrows: a job that moves on meanwhile is met again at
+        the next table. Whoever claims it first has it.
+        """
+
+        def change() -> int:
+            with transaction.atomic(using=self.alias):
+                gone = [
+                    job_id for state in DISCARDABLE for job_id in self._take(state, ids)
+                ]
+                self._drop(gone)
+                return len(gone)
+
+        return retried(self.alias, change) if ids else 0
+
     # ── Enqueue ────────────────────────────────────────────────────────────────
 
     def _insert_jobs(self, jobs: Sequence[NewJob]) -> None:
@@ -119,47 +136,6 @@ class Store(Records):
         )
 
     # ── Claim ──────────────────────────────────────────────────────────────────
-
-    def _lock_ready(self, selection: Selection, limit: int) -> list[UUID]:
-        """Lock ready rows queue by queue: only so does every poll follow an index."""
-        taken: list[UUID] = []
-        for condition, parameters in self._polls(selection):
-            taken += self._poll(condition, parameters, limit - len(taken), taken)
-            if len(taken) == limit:
-                break
-        return taken
-
-    def _polls(self, selection: Selection) -> Iterator[tuple[str, Sequence[Any]]]:
-        """The condition of each poll, in order; each is asked for only if needed."""
-        for pattern in selection.patterns:
-            if not pattern.endswith("*"):
-                yield ONE_QUEUE, (pattern, pattern)
-                continue
-            if pattern == "*":
-                yield ALL_QUEUES, ()
-                if not self._any_pause():
-                    continue
-            for name in self.queue_names(pattern[:-1]):
-                yield ONE_QUEUE, (name, name)
-
-    def _poll(
-        self,
-        condition: str,
-        parameters: Sequence[Any],
-        limit: int,
-        taken: Sequence[UUID],
-    ) -> list[UUID]:
-        where = condition
-        marks, keys = self._in(taken)
-        if taken:
-            # Overlapping patterns: this transaction's own locks are not passed over.
-            where += f" AND job_id NOT IN ({marks})"
-        rows = self._fetch(
-            f"SELECT job_id FROM robust_queue_ready_executions {self._hint(condition)}"
-            f" WHERE {where} ORDER BY priority, job_id LIMIT %s {self._skip_locked()}",
-            (*parameters, *keys, limit),
-        )
-        return [self.from_id(job_id) for (job_id,) in rows]
 
     def _move_to_claimed(
         self, ids: Sequence[UUID], process_id: UUID, token: UUID, now: datetime
@@ -187,6 +163,9 @@ class Store(Records):
             keys,
         )
         claims = [self._claim(row, process_id, token) for row in rows]
+        if len(claims) != len(ids):
+            # E.g. at REPEATABLE READ on MySQL. Rolled back, they stay ready.
+            raise OperationalError("This transaction does not see jobs it has locked.")
         order = {job_id: position for position, job_id in enumerate(ids)}
         return sorted(claims, key=lambda claim: order[claim.job_id])
 
@@ -218,6 +197,19 @@ class Store(Records):
         self._insert("failed_executions", FAILED_COLUMNS, map(self._failed_row, failed))
         self._drop(dropped)
         self._delete("claimed_executions", "job_id", [each.job_id for each in outcomes])
+
+    def _take(self, state: str, ids: Sequence[UUID]) -> list[UUID]:
+        """Lock and delete the rows that these jobs have in this state."""
+        table = f"{state}_executions"
+        marks, keys = self._in(ids)
+        rows = self._fetch(
+            f"SELECT job_id FROM {self._by_key(table)} WHERE job_id IN ({marks})"
+            f" ORDER BY job_id {self._for_update()}",
+            keys,
+        )
+        found = [self.from_id(job_id) for (job_id,) in rows]
+        self._delete(table, "job_id", found)
+        return found
 
     def _drop(self, ids: Sequence[UUID]) -> None:
         """Delete jobs that are to leave no trace, with what is kept of their past."""
@@ -257,44 +249,7 @@ class Store(Records):
         )
         self._delete(f"{state}_executions", "job_id", ids)
 
-    # ── Queues ─────────────────────────────────────────────────────────────────
 
-    def queue_names(self, prefix: str = "") -> list[str]:
-        """Queues that have ready jobs and are not paused, by name.
-
-        A loose index scan: each step jumps to the next name, so that the cost is that
-        of the number of queues and not of the number of jobs.
-        """
-        begins = (len(prefix), prefix)
-        rows = self._fetch(LOOSE_INDEX_SCAN, (prefix, *begins, *begins))
-        return [name for (name,) in rows]
-
-    def _any_pause(self) -> bool:
-        return bool(self._fetch("SELECT 1 FROM robust_queue_pauses LIMIT 1", ()))
-
-
-# The conditions of a poll. The pauses are asked for in the same statement, so that a
-# pause counts from the next poll on and costs no round trip; none of them depends on
-# the row, so each is evaluated once.
-ALL_QUEUES = "NOT EXISTS (SELECT 1 FROM robust_queue_pauses)"
-ONE_QUEUE = (
-    "queue_name = %s AND NOT EXISTS"
-    " (SELECT 1 FROM robust_queue_pauses pause WHERE pause.queue_name = %s)"
-)
 DUE = "scheduled_at <= %s"
 
-LOOSE_INDEX_SCAN = """
-WITH RECURSIVE names (name) AS (
-    SELECT MIN(queue_name) FROM robust_queue_ready_executions WHERE queue_name >= %s
-    UNION ALL
-    SELECT (
-        SELECT MIN(ready.queue_name) FROM robust_queue_ready_executions ready
-        WHERE ready.queue_name > names.name
-    )
-    FROM names WHERE SUBSTR(names.name, 1, %s) = %s
-)
-SELECT name FROM names
-WHERE SUBSTR(name, 1, %s) = %s
-    AND name NOT IN (SELECT queue_name FROM robust_queue_pauses)
-ORDER BY name
-"""
+DISCARDABLE = ("scheduled", "blocked", "failed", "ready")

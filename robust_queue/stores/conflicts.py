@@ -10,6 +10,7 @@ from django.db import OperationalError, connections
 T = TypeVar("T")
 
 ATTEMPTS = 10
+PATIENCE = 10.0  # seconds: a lock wait may take as long as the server allows
 _FIRST_PAUSE = 0.005
 _POSTGRESQL = {"40001", "40P01"}  # serialisation failure, deadlock
 _MYSQL = {1205, 1213}  # lock wait timeout, deadlock
@@ -22,16 +23,22 @@ def retried(alias: str, change: Callable[[], T]) -> T:
     Never inside a transaction of the caller: the database has given that one up, or
     half of it, and only the caller can begin it anew.
     """
-    if connections[alias].in_atomic_block:
+    if _is_the_callers(alias):
         return change()
+    patience_ends = time.monotonic() + PATIENCE
     for attempt in range(ATTEMPTS - 1):
         try:
             return change()
         except OperationalError as error:
-            if not is_conflict(error):
+            if not is_conflict(error) or time.monotonic() > patience_ends:
                 raise
             _pause(attempt)
     return change()
+
+
+def _is_the_callers(alias: str) -> bool:
+    connection = connections[alias]
+    return connection.in_atomic_block or not connection.get_autocommit()
 
 
 def is_conflict(error: OperationalError) -> bool:

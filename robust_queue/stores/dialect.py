@@ -12,9 +12,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 class Dialect:
     """Values to and from the driver, and the few statements that all others use."""
 
-    # Rows and bytes per INSERT: below every driver's limit of parameters and below
-    # the packet size of a MySQL server in its default configuration.
-    chunk_rows = 2_000
+    # Below the packet size of a MySQL server in its default configuration.
     chunk_bytes = 4 * 1024 * 1024
 
     def __init__(self, alias: str) -> None:
@@ -23,6 +21,11 @@ class Dialect:
     @property
     def connection(self) -> BaseDatabaseWrapper:
         return connections[self.alias]
+
+    @property
+    def chunk_rows(self) -> int:
+        """Rows per INSERT: below the driver's limit of parameters."""
+        return 2_000
 
     def _skip_locked(self) -> str:
         if self.connection.features.has_select_for_update_skip_locked:

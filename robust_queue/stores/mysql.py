@@ -11,7 +11,8 @@ from uuid import UUID
 
 from django.conf import settings
 
-from .base import ALL_QUEUES, DUE, ONE_QUEUE, Store
+from .base import DUE, Store
+from .polling import ALL_QUEUES, ONE_QUEUE
 
 _POLLS = {
     ALL_QUEUES: "rqueue_poll_all",

@@ -17,8 +17,11 @@ from .rows import Claim, Failed, Finished, NewJob, Outcome, Selection
 class PostgreSQLStore(Store):
     """Data-modifying common table expressions, and arrays for sets of rows."""
 
-    chunk_rows = 10_000
     chunk_bytes = 32 * 1024 * 1024
+
+    @property
+    def chunk_rows(self) -> int:
+        return 10_000
 
     def transaction(self) -> AbstractContextManager[Any]:
         return nullcontext()
@@ -63,7 +66,7 @@ class PostgreSQLStore(Store):
         token: UUID,
         now: datetime,
     ) -> list[Claim]:
-        statement, parameters = sql.claim(selection.patterns, limit)
+        statement, parameters = sql.claim(tuple(selection.patterns), limit)
 
         def change() -> list[Claim]:
             rows = self._fetch(statement, (*parameters, now, process_id, token))

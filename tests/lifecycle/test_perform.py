@@ -1,7 +1,10 @@
 """Hostile jobs: whatever is stored, the worker survives and the job tells why."""
 
+import sys
+
 import pytest
 
+from robust_queue import registry
 from robust_queue.exceptions import UnknownTaskError
 from robust_queue.lifecycle import failure
 from robust_queue.models import FailedExecution, Job
@@ -116,6 +119,29 @@ class TestRegistry:
     def test_an_unknown_task_says_what_to_do(self):
         with pytest.raises(UnknownTaskError, match="renamed or removed"):
             resolve("shop.tasks.gone")
+
+    def test_the_first_job_of_a_fresh_process_knows_its_task(self, monkeypatch):
+        """Nobody has imported the module yet that declares it."""
+        monkeypatch.setattr(registry, "_declared", {})
+        monkeypatch.setattr(registry, "_discovery", registry._Discovery())
+        monkeypatch.delitem(sys.modules, "tests.testapp.tasks")
+        found = registry.find("tests.testapp.tasks.add")
+        assert found.func.__module__ == "tests.testapp.tasks"
+        assert found is not add
+
+    def test_a_broken_module_of_tasks_is_told_and_hides_nothing(
+        self, settings, tmp_path, monkeypatch, caplog
+    ):
+        (tmp_path / "broken_jobs.py").write_text("raise RuntimeError('broken')\n")
+        monkeypatch.syspath_prepend(tmp_path)
+        settings.ROBUST_QUEUE = {"task_modules": ["broken_jobs"]}
+        result = add.enqueue(1)
+        Job.objects.update(task_path="shop.tasks.gone")
+        assert result.task.get_backend().get_result(result.id).args == [1]
+        with pytest.raises(UnknownTaskError) as caught:
+            resolve("shop.tasks.gone")
+        assert isinstance(caught.value.__cause__, RuntimeError)
+        assert "could not be imported" in caplog.text
 
     def test_modules_of_tasks_can_be_named(self, settings, tmp_path, monkeypatch):
         (tmp_path / "jobs_of_the_shop.py").write_text(

@@ -62,6 +62,28 @@ def test_never_inside_the_callers_transaction():
     assert change.calls == 1
 
 
+@pytest.mark.django_db(transaction=True)
+def test_nor_where_the_caller_commits_by_hand():
+    change = Flaky(1, conflict())
+    transaction.set_autocommit(False)
+    try:
+        with pytest.raises(OperationalError):
+            conflicts.retried("default", change)
+    finally:
+        transaction.rollback()
+        transaction.set_autocommit(True)
+    assert change.calls == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_nor_longer_than_anyone_would_wait(monkeypatch):
+    monkeypatch.setattr(conflicts, "PATIENCE", -1)
+    change = Flaky(1, conflict())
+    with pytest.raises(OperationalError):
+        conflicts.retried("default", change)
+    assert change.calls == 1
+
+
 @pytest.mark.usefixtures("row_locks")
 def test_a_real_deadlock_is_recognised_and_survived():
     """Two transactions lock two rows in opposite order; one is chosen to lose."""

@@ -142,14 +142,20 @@ def test_a_poll_reads_about_as_many_rows_as_it_takes():
     assert read < 1000
 
 
-def test_a_burst_after_idling_is_claimed_as_fast_as_a_warm_backlog():
+@pytest.mark.parametrize("depth", [10_000, 50_000, DEPTH])
+def test_a_burst_after_idling_is_claimed_as_fast_as_a_warm_backlog(depth):
     """Statistics of empty, vacuumed tables must not decide how a burst is read."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("VACUUM ANALYZE")
     for _ in range(20):
         assert poll() == []
-    fill(DEPTH)
+    fill(depth)
+    for queues in QUEUES:
+        with statements() as found:
+            assert len(poll(queues)) == 50
+        for sql in polls_among(found):
+            assert_follows_an_index(sql)
     cold = _seconds_per_claim()
     analyze()
     warm = _seconds_per_claim()

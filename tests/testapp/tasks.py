@@ -1,8 +1,9 @@
 """Tasks for the tests. Each does one thing that a test wants to see."""
 
 import asyncio
+import functools
 
-from django.db import connection
+from django.db import DatabaseError, connection, connections, transaction
 
 from robust_queue import task
 from robust_queue.compat import signals  # noqa: F401
@@ -19,6 +20,20 @@ def note(*args, **kwargs):
 @task
 def add(a, b=0):
     return a + b
+
+
+def with_one(function):
+    @functools.wraps(function)
+    def outer(value):
+        return function(1, value)
+
+    return outer
+
+
+@task
+@with_one
+def added_to_one(one, value):
+    return one + value
 
 
 @task
@@ -100,6 +115,36 @@ def wrap_a_database_error():
         break_the_transaction.func()
     except Exception as error:
         raise ValueError("wrapped") from error
+
+
+@task
+def save_twice(name):
+    customer = Customer.objects.create(name=name)
+    Customer(pk=customer.pk, name="again").save(force_insert=True)
+
+
+@task
+def swallow_a_database_error(name):
+    try:
+        break_the_transaction.func()
+    except DatabaseError:
+        return "swallowed"
+
+
+@task
+def recover_and_fail(name):
+    Customer.objects.create(name=name)
+    try:
+        with transaction.atomic():
+            break_the_transaction.func()
+    except DatabaseError:
+        raise ValueError("after recovering") from None
+
+
+@task
+def break_another_database():
+    with connections["other"].cursor() as cursor:
+        cursor.execute("SELECT * FROM no_such_table")
 
 
 @task

@@ -15,20 +15,18 @@ from django.core.checks.registry import registry
 from django.db import connections, router
 from django.utils.module_loading import import_string
 
-from . import configuration
-from .compat import belongs_to_backport, task_backends
-from .exceptions import ConfigurationError
-from .rules import UnknownOptionError
+from robust_queue import configuration
+from robust_queue.compat import belongs_to_backport, task_backends
+from robust_queue.exceptions import ConfigurationError
+
+from . import messages
 
 if TYPE_CHECKING:
-    from .backend import RobustQueueBackend
+    from robust_queue.backend import RobustQueueBackend
 
-DOCS = "https://robust-queue.readthedocs.io/en/latest/reference/checks.html"
+READ_COMMITTED = "read committed"  # Django's own default on MySQL
 
 NAMING_DATABASES = ("database", "transaction_databases")
-
-# A worker polls and sends heartbeats beside the threads that run tasks.
-CONNECTIONS_BESIDE_THREADS = 2
 
 # What psycopg_pool opens unless told; its max_size follows its min_size.
 DEFAULT_POOL_SIZE = 4
@@ -50,20 +48,20 @@ def check_backend(backend: "RobustQueueBackend") -> list[CheckMessage]:
     if belongs_to_backport(backend):
         return []
     installed = apps.is_installed("robust_queue")
-    messages = [] if installed else [app_missing(backend.alias)]
-    messages += _judge_options(backend)
+    found = [] if installed else [messages.app_missing(backend.alias)]
+    found += _judge_options(backend)
     if not configuration.problems():
-        messages += _judge_queues(backend.alias, backend.queues)
-    return messages
+        found += _judge_queues(backend.alias, backend.queues)
+    return found
 
 
 def check_configuration(app_configs: Any = None, **kwargs: Any) -> list[CheckMessage]:
     """Judge the setting ``ROBUST_QUEUE`` and the databases that hold queues."""
     problems = configuration.problems()
-    messages = list(map(misconfigured, problems)) or list(_judge_setting())
+    found = list(map(messages.misconfigured, problems)) or list(_judge_setting())
     if not _framework_asks_backends():
-        messages += chain.from_iterable(map(check_backend, _backends()))
-    return [*messages, *_judge_databases(_queue_databases())]
+        found += chain.from_iterable(map(check_backend, _backends()))
+    return [*found, *_judge_databases(_queue_databases())]
 
 
 def check_databases(
@@ -76,7 +74,7 @@ def check_databases(
 
 def _judge_options(backend: "RobustQueueBackend") -> Iterator[CheckMessage]:
     problems = _option_problems(backend)
-    yield from map(misconfigured, problems)
+    yield from map(messages.misconfigured, problems)
     if not problems:
         path = configuration.options_path(backend.alias)
         for name in map(str.upper, NAMING_DATABASES):
@@ -89,13 +87,15 @@ def _judge_setting() -> Iterator[CheckMessage]:
         yield from _judge_aliases(configuration.path_of(name), getattr(options, name))
     for index, worker in enumerate(options.effective_workers):
         path = f"{configuration.path_of('workers')}[{index}]"
-        yield from (pattern_ignored(path, each) for each in worker.ignored_patterns)
+        yield from (
+            messages.pattern_ignored(path, each) for each in worker.ignored_patterns
+        )
 
 
 def _judge_aliases(path: str, aliases: Any) -> Iterator[CheckMessage]:
     for alias in [aliases] if isinstance(aliases, str) else aliases or ():
         if alias not in connections:
-            yield database_missing(path, alias)
+            yield messages.database_missing(path, alias)
 
 
 def _judge_queues(alias: str, queues: set[str]) -> Iterator[CheckMessage]:
@@ -103,7 +103,7 @@ def _judge_queues(alias: str, queues: set[str]) -> Iterator[CheckMessage]:
     served = {name for name in queues if any(each.serves(name) for each in workers)}
     # A host without workers only enqueues.
     if workers and queues - served:
-        yield queues_unserved(alias, sorted(queues - served))
+        yield messages.queues_unserved(alias, sorted(queues - served))
 
 
 def _judge_databases(aliases: list[str]) -> Iterator[CheckMessage]:
@@ -113,13 +113,21 @@ def _judge_databases(aliases: list[str]) -> Iterator[CheckMessage]:
             yield from _judge_transactions(alias, options.get("transaction_mode"))
         if connections[alias].vendor == "postgresql":
             yield from _judge_pool(alias, options.get("pool"))
+        if connections[alias].vendor == "mysql":
+            yield from _judge_isolation(alias, options)
     if aliases:
         yield from _judge_router(aliases)
 
 
 def _judge_transactions(alias: str, mode: str | None) -> Iterator[CheckMessage]:
     if mode is None or mode.upper() == "DEFERRED":
-        yield transactions_deferred(alias)
+        yield messages.transactions_deferred(alias)
+
+
+def _judge_isolation(alias: str, options: Mapping[str, Any]) -> Iterator[CheckMessage]:
+    level = options.get("isolation_level", READ_COMMITTED)
+    if level is None or level.lower() != READ_COMMITTED:
+        yield messages.isolated_too_much(alias, level)
 
 
 def _judge_pool(alias: str, pool: Any) -> Iterator[CheckMessage]:
@@ -127,16 +135,16 @@ def _judge_pool(alias: str, pool: Any) -> Iterator[CheckMessage]:
     size = options.get("max_size") or options.get("min_size", DEFAULT_POOL_SIZE)
     workers = configuration.current().effective_workers
     threads = max((each.threads for each in workers), default=0)
-    if pool and threads and size < threads + CONNECTIONS_BESIDE_THREADS:
-        yield pool_too_small(alias, size, threads)
+    if pool and threads and size < threads + messages.CONNECTIONS_BESIDE_THREADS:
+        yield messages.pool_too_small(alias, size, threads)
 
 
 def _judge_router(aliases: list[str]) -> Iterator[CheckMessage]:
-    from .models import Job  # noqa: PLC0415 (models need the app registry)
+    from robust_queue.models import Job  # noqa: PLC0415 (models need the app registry)
 
     looked_at = router.db_for_read(Job)
     if looked_at not in aliases:
-        yield router_elsewhere(aliases, looked_at)
+        yield messages.router_elsewhere(aliases, looked_at)
 
 
 def _judge_server(alias: str) -> Iterator[CheckMessage]:
@@ -145,9 +153,9 @@ def _judge_server(alias: str) -> Iterator[CheckMessage]:
         return
     version = connection.mysql_version
     if connection.mysql_is_mariadb and scrambles_uuids(version):
-        yield uuids_scrambled(alias, version)
+        yield messages.uuids_scrambled(alias, version)
     if replicates_statements(_binlog(connection)):
-        yield statements_replicated(alias)
+        yield messages.statements_replicated(alias)
 
 
 def scrambles_uuids(mariadb: tuple[int, ...]) -> bool:
@@ -196,100 +204,3 @@ def _is_readable(backend: "RobustQueueBackend") -> bool:
 
 def _option_problems(backend: "RobustQueueBackend") -> list[ConfigurationError]:
     return configuration.backend_option_problems(backend.alias, backend.options)
-
-
-def app_missing(alias: str) -> CheckMessage:
-    return _error(
-        "E001",
-        f"TASKS[{alias!r}] uses Robust Queue, but its app is not installed.",
-        "Add 'robust_queue' to INSTALLED_APPS, then run migrate.",
-    )
-
-
-def misconfigured(problem: ConfigurationError) -> CheckMessage:
-    number = "E002" if isinstance(problem, UnknownOptionError) else "E003"
-    return _error(number, f"{problem.path} {problem.problem}", problem.cure)
-
-
-def database_missing(path: str, alias: str) -> CheckMessage:
-    return _error(
-        "E004",
-        f"{path} names the database {alias!r}, which DATABASES does not have.",
-        f"Choose one of {', '.join(map(repr, connections))}, or add it to DATABASES.",
-    )
-
-
-def uuids_scrambled(alias: str, version: tuple[int, ...]) -> CheckMessage:
-    return _error(
-        "E005",
-        f"MariaDB {'.'.join(map(str, version))} of database {alias!r} does not sort"
-        " UUIDs by time, so the first job in would not be the first out.",
-        "Upgrade to MariaDB 10.11.6, 11.4 or later.",
-    )
-
-
-def statements_replicated(alias: str) -> CheckMessage:
-    return _error(
-        "E006",
-        f"The server of database {alias!r} logs statements instead of rows, so it"
-        " refuses every write at READ COMMITTED, the isolation level of the queue.",
-        "Set binlog_format to MIXED or ROW.",
-    )
-
-
-def transactions_deferred(alias: str) -> CheckMessage:
-    return _warning(
-        "W001",
-        f"SQLite database {alias!r} holds a queue, but its transactions begin without"
-        " a lock: one that reads and then writes fails at once if another has written.",
-        f"Set DATABASES[{alias!r}]['OPTIONS']['transaction_mode'] to 'IMMEDIATE'.",
-    )
-
-
-def pool_too_small(alias: str, size: int, threads: int) -> CheckMessage:
-    return _warning(
-        "W002",
-        f"Database {alias!r} pools {size} connections, but a worker has {threads}"
-        " threads: they wait for each other.",
-        f"Set max_size of DATABASES[{alias!r}]['OPTIONS']['pool'] to at least"
-        f" {threads + CONNECTIONS_BESIDE_THREADS}, or take fewer threads.",
-    )
-
-
-def pattern_ignored(path: str, pattern: str) -> CheckMessage:
-    return _warning(
-        "W003",
-        f"{path} asks for the queues {pattern!r}, which are never served.",
-        "A '*' may stand alone or at the end of a name, as in 'mail*'.",
-    )
-
-
-def queues_unserved(alias: str, queues: list[str]) -> CheckMessage:
-    return _warning(
-        "W004",
-        f"TASKS[{alias!r}] accepts jobs that no worker takes, in the queues"
-        f" {', '.join(map(repr, queues))}.",
-        "Add them to the queues of a worker; silence this check if another host has"
-        " such a worker.",
-    )
-
-
-def router_elsewhere(holders: list[str], looked_at: str) -> CheckMessage:
-    return _warning(
-        "W005",
-        f"Jobs are stored in {', '.join(map(repr, holders))}, but Job.objects and the"
-        f" admin look for them in {looked_at!r}.",
-        "Add 'robust_queue.router.RobustQueueRouter' to DATABASE_ROUTERS.",
-    )
-
-
-def _error(number: str, cause: str, cure: str) -> CheckMessage:
-    return checks.Error(cause, hint=_hint(number, cure), id=f"robust_queue.{number}")
-
-
-def _warning(number: str, cause: str, cure: str) -> CheckMessage:
-    return checks.Warning(cause, hint=_hint(number, cure), id=f"robust_queue.{number}")
-
-
-def _hint(number: str, cure: str) -> str:
-    return f"{cure} See {DOCS}#robust-queue-{number.lower()}"

@@ -1,0 +1,121 @@
+"""What the checks say: cause, cure, and a link to the page that says more."""
+
+from django.core import checks
+from django.core.checks import CheckMessage
+from django.db import connections
+
+from robust_queue.exceptions import ConfigurationError
+from robust_queue.rules import UnknownOptionError
+
+DOCS = "https://robust-queue.readthedocs.io/en/latest/reference/checks.html"
+
+# A worker polls and sends heartbeats beside the threads that run tasks.
+CONNECTIONS_BESIDE_THREADS = 2
+
+
+def app_missing(alias: str) -> CheckMessage:
+    return _error(
+        "E001",
+        f"TASKS[{alias!r}] uses Robust Queue, but its app is not installed.",
+        "Add 'robust_queue' to INSTALLED_APPS, then run migrate.",
+    )
+
+
+def misconfigured(problem: ConfigurationError) -> CheckMessage:
+    number = "E002" if isinstance(problem, UnknownOptionError) else "E003"
+    return _error(number, f"{problem.path} {problem.problem}", problem.cure)
+
+
+def database_missing(path: str, alias: str) -> CheckMessage:
+    return _error(
+        "E004",
+        f"{path} names the database {alias!r}, which DATABASES does not have.",
+        f"Choose one of {', '.join(map(repr, connections))}, or add it to DATABASES.",
+    )
+
+
+def uuids_scrambled(alias: str, version: tuple[int, ...]) -> CheckMessage:
+    return _error(
+        "E005",
+        f"MariaDB {'.'.join(map(str, version))} of database {alias!r} does not sort"
+        " UUIDs by time, so the first job in would not be the first out.",
+        "Upgrade to MariaDB 10.11.6, 11.4 or later.",
+    )
+
+
+def statements_replicated(alias: str) -> CheckMessage:
+    return _error(
+        "E006",
+        f"The server of database {alias!r} logs statements instead of rows, so it"
+        " refuses every write at READ COMMITTED, the isolation level of the queue.",
+        "Set binlog_format to MIXED or ROW.",
+    )
+
+
+def isolated_too_much(alias: str, level: str | None) -> CheckMessage:
+    return _error(
+        "E007",
+        f"Database {alias!r} holds a queue, but its transactions run at the isolation"
+        f" level {level or 'of the server'}: a worker would lock jobs that it cannot"
+        " see.",
+        f"Leave DATABASES[{alias!r}]['OPTIONS']['isolation_level'] out, or set it to"
+        " 'read committed'.",
+    )
+
+
+def transactions_deferred(alias: str) -> CheckMessage:
+    return _warning(
+        "W001",
+        f"SQLite database {alias!r} holds a queue, but its transactions begin without"
+        " a lock: one that reads and then writes fails at once if another has written.",
+        f"Set DATABASES[{alias!r}]['OPTIONS']['transaction_mode'] to 'IMMEDIATE'.",
+    )
+
+
+def pool_too_small(alias: str, size: int, threads: int) -> CheckMessage:
+    return _warning(
+        "W002",
+        f"Database {alias!r} pools {size} connections, but a worker has {threads}"
+        " threads: they wait for each other.",
+        f"Set max_size of DATABASES[{alias!r}]['OPTIONS']['pool'] to at least"
+        f" {threads + CONNECTIONS_BESIDE_THREADS}, or take fewer threads.",
+    )
+
+
+def pattern_ignored(path: str, pattern: str) -> CheckMessage:
+    return _warning(
+        "W003",
+        f"{path} asks for the queues {pattern!r}, which are never served.",
+        "A '*' may stand alone or at the end of a name, as in 'mail*'.",
+    )
+
+
+def queues_unserved(alias: str, queues: list[str]) -> CheckMessage:
+    return _warning(
+        "W004",
+        f"TASKS[{alias!r}] accepts jobs that no worker takes, in the queues"
+        f" {', '.join(map(repr, queues))}.",
+        "Add them to the queues of a worker; silence this check if another host has"
+        " such a worker.",
+    )
+
+
+def router_elsewhere(holders: list[str], looked_at: str) -> CheckMessage:
+    return _warning(
+        "W005",
+        f"Jobs are stored in {', '.join(map(repr, holders))}, but Job.objects and the"
+        f" admin look for them in {looked_at!r}.",
+        "Add 'robust_queue.router.RobustQueueRouter' to DATABASE_ROUTERS.",
+    )
+
+
+def _error(number: str, cause: str, cure: str) -> CheckMessage:
+    return checks.Error(cause, hint=_hint(number, cure), id=f"robust_queue.{number}")
+
+
+def _warning(number: str, cause: str, cure: str) -> CheckMessage:
+    return checks.Warning(cause, hint=_hint(number, cure), id=f"robust_queue.{number}")
+
+
+def _hint(number: str, cure: str) -> str:
+    return f"{cure} See {DOCS}#robust-queue-{number.lower()}"
