@@ -1,10 +1,19 @@
 """Declaring tasks: the class behind ``@task`` and Robust Queue's own decorator."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, Literal, Self, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Concatenate,
+    Literal,
+    Protocol,
+    Self,
+    overload,
+)
 
 from django.utils import timezone
 
@@ -30,6 +39,10 @@ class Call:
     task: AnyTask
     args: Sequence[Any] = ()
     kwargs: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        # An iterator would be used up by the first check that looks at it.
+        object.__setattr__(self, "args", tuple(self.args))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,25 +105,47 @@ POLICIES = tuple(
 )
 
 
+class _Declare(Protocol):
+    """``@task(...)``, waiting for its function. A coroutine gives its own result."""
+
+    @overload
+    def __call__(
+        self, function: Callable[P, Coroutine[Any, Any, R]], /
+    ) -> RobustTask[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> RobustTask[P, R]: ...
+
+
+class _DeclareWithContext(Protocol):
+    """The same for ``takes_context=True``: callers do not pass the context."""
+
+    @overload
+    def __call__(
+        self,
+        function: Callable[
+            Concatenate[TypedContext[Any, Any], P], Coroutine[Any, Any, R]
+        ],
+        /,
+    ) -> RobustTask[P, R]: ...
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[TypedContext[Any, Any], P], R], /
+    ) -> RobustTask[P, R]: ...
+
+
+@overload
+def task(function: Callable[P, Coroutine[Any, Any, R]], /) -> RobustTask[P, R]: ...
+@overload
+def task(function: Callable[P, R], /) -> RobustTask[P, R]: ...
 @overload
 def task(
-    function: Callable[P, R],
     *,
     priority: int = ...,
     queue_name: str = ...,
     backend: str = ...,
     takes_context: Literal[False] = False,
     enqueue_on_commit: bool | None = None,
-) -> RobustTask[P, R]: ...
-@overload
-def task(
-    *,
-    priority: int = ...,
-    queue_name: str = ...,
-    backend: str = ...,
-    takes_context: Literal[False] = False,
-    enqueue_on_commit: bool | None = None,
-) -> Callable[[Callable[P, R]], RobustTask[P, R]]: ...
+) -> _Declare: ...
 @overload
 def task(
     *,
@@ -119,11 +154,10 @@ def task(
     backend: str = ...,
     takes_context: Literal[True],
     enqueue_on_commit: bool | None = None,
-) -> Callable[
-    [Callable[Concatenate[TypedContext[Any, Any], P], R]], RobustTask[P, R]
-]: ...
+) -> _DeclareWithContext: ...
 def task(
     function: Callable[..., Any] | None = None,
+    /,
     *,
     priority: int = DEFAULT_TASK_PRIORITY,
     queue_name: str = DEFAULT_TASK_QUEUE_NAME,

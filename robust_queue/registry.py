@@ -12,7 +12,7 @@ from typing import Any
 from django.core.signals import setting_changed
 from django.utils.module_loading import autodiscover_modules
 
-from .compat import AnyTask, is_task
+from .compat import AnyTask, InvalidTask, is_task
 from .configuration import current
 from .exceptions import UnknownTaskError
 
@@ -26,6 +26,11 @@ def declare(task: AnyTask) -> None:
     known = _declared.get(task.module_path)
     if known is None or known.func is not task.func:
         _declared[task.module_path] = task
+    elif known.takes_context != task.takes_context:
+        raise InvalidTask(
+            f"{task.module_path} is declared twice, once with takes_context and once "
+            "without. A worker could not tell which is meant."
+        )
 
 
 def find(path: str) -> AnyTask | None:

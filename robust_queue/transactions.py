@@ -2,7 +2,8 @@
 
 import logging
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from django.db import connections, transaction
@@ -45,6 +46,41 @@ def on_commit(alias: str, action: Callable[[], None]) -> None:
     behind_ours = bisect_left(waiting, True, hi=len(waiting) - 1, key=_is_foreign)
     waiting.insert(behind_ours, waiting.pop())
     transaction.on_commit(first.report, using=alias)
+
+
+@contextmanager
+def closed_behind(what: str) -> Iterator[None]:
+    """Whoever runs in this block must end the transactions that it begins.
+
+    One that is left open would swallow everything that is written on its connection
+    from then on. The connection is closed, which rolls it back, and an error says so.
+    """
+    before = set(_unfinished())
+    try:
+        yield
+    finally:
+        left = [alias for alias in _unfinished() if alias not in before]
+        for alias in left:
+            _abandon(alias)
+    if left:
+        raise RuntimeError(
+            f"{what} left a transaction open on {', '.join(map(repr, left))}. "
+            "It was rolled back."
+        )
+
+
+def _unfinished() -> Iterator[str]:
+    for connection in connections.all(initialized_only=True):
+        is_open = connection.in_atomic_block or not connection.autocommit
+        if is_open and connection.connection is not None:
+            yield connection.alias
+
+
+def _abandon(alias: str) -> None:
+    connection = connections[alias]
+    # Else Django would keep the closed connection until the block is left.
+    connection.in_atomic_block = False
+    connection.close()
 
 
 class _First:

@@ -4,7 +4,10 @@ import subprocess
 import sys
 import textwrap
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from enum import IntEnum
 from uuid import uuid4
+from zoneinfo import ZoneInfo
 
 import pytest
 from asgiref.sync import async_to_sync
@@ -24,7 +27,13 @@ from robust_queue.compat import (
 )
 from robust_queue.declaration import Call, RobustTask
 from robust_queue.exceptions import PayloadTooLargeError, SerializationError
-from robust_queue.models import Attempt, Job, ReadyExecution, ScheduledExecution
+from robust_queue.models import (
+    Attempt,
+    FinishedExecution,
+    Job,
+    ReadyExecution,
+    ScheduledExecution,
+)
 from robust_queue.testing import drain
 from tests.support.invariants import state_of
 from tests.support.threads import in_thread
@@ -35,6 +44,10 @@ from tests.testapp.tasks import add, add_async, at_once, echo, explode, mail, no
 pytestmark = pytest.mark.django_db
 
 BACKEND = "robust_queue.backend.RobustQueueBackend"
+
+
+class Weight(IntEnum):
+    HEAVY = 1
 
 
 class Subclass(RobustQueueBackend):
@@ -72,6 +85,33 @@ class TestEnqueue:
         (done,) = drain()
         assert (done.id, done.return_value) == (result.id, moment)
         assert echo.get_result(result.id) == done
+
+    @pytest.mark.parametrize(
+        "moment",
+        [
+            datetime.min.replace(tzinfo=ZoneInfo("Asia/Tokyo")),
+            datetime.max.replace(tzinfo=ZoneInfo("America/New_York")),
+            datetime(1, 12, 31, tzinfo=UTC),
+            datetime(9999, 1, 1, tzinfo=UTC),
+        ],
+    )
+    def test_a_moment_that_no_database_can_give_back(self, moment):
+        with pytest.raises(InvalidTask, match="out of reach"):
+            note.using(run_after=moment).enqueue()
+        assert not Job.objects.exists()
+
+    @pytest.mark.parametrize("year", [2, 1900, 9998])
+    def test_the_far_past_and_the_far_future(self, year):
+        moment = datetime(year, 6, 1, 12, 30, tzinfo=ZoneInfo("Asia/Tokyo"))
+        result = note.using(run_after=moment).enqueue()
+        assert note.get_result(result.id).task.run_after == moment
+        drain()
+
+    @pytest.mark.parametrize("priority", [True, 1.0, Decimal(1), Weight.HEAVY])
+    def test_whole_numbers_of_other_types(self, priority):
+        enqueue_all([note.bind(), note.using(priority=priority).bind()])
+        note.using(priority=priority).enqueue()
+        assert sorted(Job.objects.values_list("priority", flat=True)) == [0, 1, 1]
 
     def test_what_is_already_due_is_ready(self):
         assert (
@@ -199,6 +239,11 @@ class TestEnqueueAll:
             ([], {}),
         ]
 
+    def test_iterators_are_not_used_up(self):
+        (result,) = enqueue_all([(add, iter([1, 2]))])
+        assert result.args == [1, 2]
+        assert [r.return_value for r in drain()] == [3]
+
     def test_now_and_later_together(self):
         later = note.using(run_after=timedelta(hours=1))
         results = enqueue_all([note.bind(), later.bind(), note.bind()])
@@ -306,6 +351,13 @@ class TestResults:
         found = task_backends["default"].get_result(result.id)
         assert found.task.queue_name == "mail"
         assert [r.status for r in drain()] == ["SUCCESSFUL"]
+
+    def test_a_damaged_result_is_shown_as_it_is(self):
+        result = add.enqueue(1)
+        drain()
+        FinishedExecution.objects.update(result="{damaged")
+        result.refresh()
+        assert result.return_value == "{damaged"
 
     def test_a_result_whose_model_is_gone_is_shown_as_it_was_stored(self):
         customer = Customer.objects.create(name="Ada")
@@ -438,6 +490,10 @@ class TestDeclaring:
         settings.TASKS = {"default": {"BACKEND": f"{__name__}.Stubborn"}}
         declared = robust_queue.task(enqueue_on_commit=True)(add.func)
         assert type(declared) is StubbornTask
+
+    def test_one_function_with_and_without_context_is_refused(self):
+        with pytest.raises(InvalidTask, match="declared twice"):
+            robust_queue.task(takes_context=True)(tasks.context_or_not.func)
 
     def test_variations_keep_their_policies(self):
         assert at_once.using(priority=3).enqueue_on_commit is False

@@ -227,6 +227,13 @@ class Heir(RobustQueueBackend):
     """Somebody's own backend on top of ours."""
 
 
+@pytest.mark.parametrize("queues", [[1], [None], ["a", 2.5]])
+def test_queues_that_are_not_named_with_text(settings, queues):
+    settings.TASKS = {"default": {"BACKEND": BACKEND, "QUEUES": queues}}
+    found = [message.id for message in check_backend(task_backends["default"])]
+    assert found == ["robust_queue.E003"]
+
+
 def test_every_id_has_its_section_in_the_reference():
     source = Path(checks.messages.__file__).read_text()
     reference = REFERENCE.read_text()

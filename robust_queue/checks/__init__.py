@@ -99,7 +99,9 @@ def _judge_aliases(path: str, aliases: Any) -> Iterator[CheckMessage]:
 
 
 def _judge_queues(alias: str, queues: set[str]) -> Iterator[CheckMessage]:
-    workers = configuration.current().effective_workers
+    nameless = [name for name in queues if not isinstance(name, str)]
+    yield from (messages.queue_nameless(alias, name) for name in nameless)
+    workers = () if nameless else configuration.current().effective_workers
     served = {name for name in queues if any(each.serves(name) for each in workers)}
     # A host without workers only enqueues.
     if workers and queues - served:
@@ -120,7 +122,7 @@ def _judge_databases(aliases: list[str]) -> Iterator[CheckMessage]:
 
 
 def _judge_transactions(alias: str, mode: str | None) -> Iterator[CheckMessage]:
-    if mode is None or mode.upper() == "DEFERRED":
+    if mode is None or str(mode).upper() == "DEFERRED":
         yield messages.transactions_deferred(alias)
 
 
@@ -135,6 +137,8 @@ def _judge_pool(alias: str, pool: Any) -> Iterator[CheckMessage]:
     size = options.get("max_size") or options.get("min_size", DEFAULT_POOL_SIZE)
     workers = configuration.current().effective_workers
     threads = max((each.threads for each in workers), default=0)
+    if not isinstance(size, int):
+        return  # psycopg_pool itself will say what it thinks of it
     if pool and threads and size < threads + messages.CONNECTIONS_BESIDE_THREADS:
         yield messages.pool_too_small(alias, size, threads)
 

@@ -26,6 +26,11 @@ def misconfigured(problem: ConfigurationError) -> CheckMessage:
     return _error(number, f"{problem.path} {problem.problem}", problem.cure)
 
 
+def queue_nameless(alias: str, name: object) -> CheckMessage:
+    path = f"TASKS[{alias!r}]['QUEUES']"
+    return _error("E003", f"{path} contains {name!r}.", "Queues are named with text.")
+
+
 def database_missing(path: str, alias: str) -> CheckMessage:
     return _error(
         "E004",
@@ -49,17 +54,6 @@ def statements_replicated(alias: str) -> CheckMessage:
         f"The server of database {alias!r} logs statements instead of rows, so it"
         " refuses every write at READ COMMITTED, the isolation level of the queue.",
         "Set binlog_format to MIXED or ROW.",
-    )
-
-
-def isolated_too_much(alias: str, level: str | None) -> CheckMessage:
-    return _error(
-        "E007",
-        f"Database {alias!r} holds a queue, but its transactions run at the isolation"
-        f" level {level or 'of the server'}: a worker would lock jobs that it cannot"
-        " see.",
-        f"Leave DATABASES[{alias!r}]['OPTIONS']['isolation_level'] out, or set it to"
-        " 'read committed'.",
     )
 
 
@@ -106,6 +100,17 @@ def router_elsewhere(holders: list[str], looked_at: str) -> CheckMessage:
         f"Jobs are stored in {', '.join(map(repr, holders))}, but Job.objects and the"
         f" admin look for them in {looked_at!r}.",
         "Add 'robust_queue.router.RobustQueueRouter' to DATABASE_ROUTERS.",
+    )
+
+
+def isolated_too_much(alias: str, level: str | None) -> CheckMessage:
+    return _warning(
+        "W006",
+        f"Database {alias!r} holds a queue, but its transactions run at the isolation"
+        f" level {level or 'of the server'}: workers would lock the gaps between jobs,"
+        " and wait for each other.",
+        f"Leave DATABASES[{alias!r}]['OPTIONS']['isolation_level'] out, or set it to"
+        " 'read committed'.",
     )
 
 

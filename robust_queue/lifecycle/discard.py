@@ -15,6 +15,7 @@ def discard(database: str, job_id: UUID | str) -> bool:
 
     A claimed job is running, or about to: it raises ``UndiscardableError``.
     """
+    job_id = UUID(str(job_id))
     # Twice: a job may have failed, or been released, just behind the first look.
     for _ in range(2):
         if discard_all(database, [job_id]):

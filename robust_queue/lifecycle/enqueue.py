@@ -5,7 +5,7 @@ Everything that can be wrong is found before the first row is written.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import MAXYEAR, MINYEAR, UTC, datetime
 from functools import lru_cache, partial
 from inspect import Signature, signature
 from typing import Any
@@ -75,7 +75,7 @@ def prepare(call: Call, destination: Destination) -> Prepared:
         backend=destination.alias,
         queue_name=task.queue_name,
         priority=int(task.priority),
-        rank=options.priority_order.rank(task.priority),
+        rank=options.priority_order.rank(int(task.priority)),
         arguments=arguments,
         run_after=_moment(task.run_after),
         enqueued_at=timezone.now(),
@@ -120,10 +120,23 @@ def _announce(results: Sequence[AnyResult]) -> None:
 
 
 def _moment(run_after: datetime | None) -> datetime | None:
-    if run_after is None or settings.USE_TZ or timezone.is_naive(run_after):
-        return run_after
-    # The project keeps its times without a zone.
-    return timezone.make_naive(run_after)
+    """A moment as the project stores it, which every database can give back."""
+    if run_after is None:
+        return None
+    try:
+        if timezone.is_naive(run_after):
+            return _within_reach(run_after)
+        moment = _within_reach(run_after.astimezone(UTC))
+    except OverflowError as error:
+        raise InvalidTask(f"run_after is out of reach: {run_after!r}.") from error
+    return moment if settings.USE_TZ else timezone.make_naive(moment)
+
+
+def _within_reach(moment: datetime) -> datetime:
+    # At the ends of the calendar a change of zone would fall off.
+    if MINYEAR < moment.year < MAXYEAR:
+        return moment
+    raise OverflowError
 
 
 def _insert(jobs: Sequence[NewJob], database: str) -> None:

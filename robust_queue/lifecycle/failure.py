@@ -37,14 +37,14 @@ def failed_to_record(outcome: Outcome, error: BaseException) -> Failed:
 def _message(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception as broken:
+    except BaseException as broken:  # its __str__ may raise anything
         return f"<its message cannot be shown: {type(broken).__name__}>"
 
 
 def _formatted(error: BaseException) -> str:
     try:
         return "".join(format_exception(error))
-    except Exception as broken:
+    except BaseException as broken:  # its __str__ may raise anything
         return f"{type(error).__name__}: <cannot be shown: {type(broken).__name__}>\n"
 
 

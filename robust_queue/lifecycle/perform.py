@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from robust_queue import registry
+from robust_queue import registry, transactions
 from robust_queue.arguments import dump_result, load_call
 from robust_queue.compat import (
     AnyResult,
@@ -52,7 +52,8 @@ def _run(claim: Claim, result: AnyResult) -> tuple[Any, str]:
     args, kwargs = load_call(claim.arguments)
     announce.started(result)
     context = [context_of(task, result)] if task.takes_context else []
-    returned = task.call(*context, *args, **kwargs)
+    with transactions.closed_behind(task.module_path):
+        returned = task.call(*context, *args, **kwargs)
     return returned, _stored(returned, options_of(claim.backend))
 
 

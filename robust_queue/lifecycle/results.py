@@ -1,6 +1,7 @@
 """Where a job stands, told as Django's TaskResult."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import fields
 from datetime import datetime
 from typing import Any
@@ -150,8 +151,8 @@ def _worker_of(job: Job) -> str:
 
 
 def _return_value(text: str) -> Any:
-    try:
-        return load_result(text)
-    except DeserializationError:
-        # A model in it is gone, or a class: what can still be shown is shown.
-        return plain_result(text)
+    for read in (load_result, plain_result):
+        # A model in it may be gone, or a class: what can still be shown is shown.
+        with suppress(DeserializationError):
+            return read(text)
+    return text

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import OperationalError, transaction
+from django.db import transaction
 
 from .conflicts import retried
 from .polling import Polling
@@ -159,13 +159,10 @@ class Store(Polling):
             " job.queue_name, job.priority, job.arguments, job.enqueued_at,"
             " job.run_after FROM robust_queue_claimed_executions claimed"
             " JOIN robust_queue_jobs job ON job.id = claimed.job_id"
-            f" WHERE claimed.job_id IN ({marks})",
+            f" WHERE claimed.job_id IN ({marks}) {self._as_of_now()}",
             keys,
         )
         claims = [self._claim(row, process_id, token) for row in rows]
-        if len(claims) != len(ids):
-            # E.g. at REPEATABLE READ on MySQL. Rolled back, they stay ready.
-            raise OperationalError("This transaction does not see jobs it has locked.")
         order = {job_id: position for position, job_id in enumerate(ids)}
         return sorted(claims, key=lambda claim: order[claim.job_id])
 

@@ -35,6 +35,10 @@ class Dialect:
     def _for_update(self) -> str:
         return "FOR UPDATE" if self.connection.features.has_select_for_update else ""
 
+    def _as_of_now(self) -> str:
+        """Makes a read see what was committed since its transaction began."""
+        return ""
+
     def _hint(self, condition: str) -> str:
         """Names the index for databases that would otherwise choose another."""
         return ""

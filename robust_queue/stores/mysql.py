@@ -14,6 +14,9 @@ from django.conf import settings
 from .base import DUE, Store
 from .polling import ALL_QUEUES, ONE_QUEUE
 
+# No queue has it in its name: it sorts behind every character that can be printed.
+LAST_CHARACTER = "\U0010ffff"
+
 _POLLS = {
     ALL_QUEUES: "rqueue_poll_all",
     ONE_QUEUE: "rqueue_poll_by_queue",
@@ -26,6 +29,22 @@ class MySQLStore(Store):
 
     def _hint(self, condition: str) -> str:
         return f"FORCE INDEX ({_POLLS[condition]})"
+
+    def _as_of_now(self) -> str:
+        # At REPEATABLE READ a plain read would miss jobs that a poll has just locked.
+        return "LOCK IN SHARE MODE"
+
+    def queue_names(self, prefix: str = "") -> list[str]:
+        # The server has its own loose index scan, and bounds the depth of recursion.
+        rows = self._fetch(
+            "SELECT name FROM (SELECT DISTINCT queue_name AS name"
+            f" FROM robust_queue_ready_executions {self._hint(ONE_QUEUE)}"
+            " WHERE queue_name >= %s AND queue_name <= %s) names"
+            " WHERE name NOT IN (SELECT queue_name FROM robust_queue_pauses)"
+            " ORDER BY name",
+            (prefix, prefix + LAST_CHARACTER),
+        )
+        return [name for (name,) in rows if name.startswith(prefix)]
 
     def _by_key(self, table: str) -> str:
         return f"{super()._by_key(table)} FORCE INDEX (PRIMARY)"

@@ -11,14 +11,16 @@ from robust_queue.models import FailedExecution, Job
 from robust_queue.registry import declared, find, resolve
 from robust_queue.testing import drain
 from tests.support.invariants import states
-from tests.testapp.tasks import add, echo, explode
+from tests.support.threads import in_thread
+from tests.testapp.models import Customer
+from tests.testapp.tasks import add, echo, explode, leave_a_transaction_open
 
 pytestmark = pytest.mark.django_db
 
 
 class Unspeakable(Exception):
     def __str__(self):
-        raise RuntimeError("no words")
+        raise SystemExit("no words")
 
 
 class TestUnreadableJobs:
@@ -84,6 +86,19 @@ class TestUnreadableJobs:
         assert "MAX_RESULT_SIZE" in large.errors[0].traceback
 
 
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("by", ["atomic", "autocommit"])
+def test_a_task_that_leaves_a_transaction_open(by):
+    """Whatever is written on its connection from then on would never be committed."""
+    leave_a_transaction_open.enqueue(by)
+    add.enqueue(1)
+    careless, careful = drain()
+    assert (careless.status, careful.status) == ("FAILED", "SUCCESSFUL")
+    assert "left a transaction open on 'default'" in careless.errors[0].traceback
+    assert sorted(in_thread(states).values()) == ["failed", "finished"]
+    assert not Customer.objects.exists()
+
+
 class TestFailures:
     def test_texts_that_a_database_cannot_hold(self):
         explode.enqueue("NUL \0 surrogate \ud800 end")
@@ -103,7 +118,7 @@ class TestFailures:
 
     def test_an_exception_that_cannot_be_shown(self):
         described = failure.describe(Unspeakable())
-        assert described["message"] == "<its message cannot be shown: RuntimeError>"
+        assert described["message"] == "<its message cannot be shown: SystemExit>"
         assert "Unspeakable" in described["traceback"]
 
 

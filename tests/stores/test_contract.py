@@ -246,6 +246,13 @@ class TestQueueNames:
         assert store.queue_names("p") == [n for n in names if n.startswith("p")]
         assert store.queue_names("日") == ["日", "日本"]
 
+    def test_more_names_than_a_server_cares_to_recurse_through(self, store):
+        names = [f"tenant_{i:04}" for i in range(1_100)]
+        store.insert([a_job(queue_name=name) for name in names])
+        Pause.objects.bulk_create(Pause(queue_name=name) for name in names[:1_050])
+        assert store.queue_names("tenant_") == names[1_050:]
+        assert len(take(store, limit=10)) == 10
+
 
 class TestSettle:
     def test_success(self, store):

@@ -148,6 +148,11 @@ def test_a_burst_after_idling_is_claimed_as_fast_as_a_warm_backlog(depth):
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("VACUUM ANALYZE")
+            # What earlier tests have taught: analysing an empty table keeps it.
+            cursor.execute(
+                "DELETE FROM pg_statistic"
+                " WHERE starelid = 'robust_queue_ready_executions'::regclass"
+            )
     for _ in range(20):
         assert poll() == []
     fill(depth)

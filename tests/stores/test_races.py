@@ -183,3 +183,21 @@ def test_the_commit_is_what_counts_for_other_connections():
         if connection.vendor != "sqlite":
             assert in_thread(states) == {}
     assert list(in_thread(states).values()) == ["ready"]
+
+
+@pytest.mark.usefixtures("row_locks")
+def test_a_claim_sees_what_it_locks_at_any_level_of_isolation():
+    """A poll reads what is committed now, whatever the transaction saw before."""
+    if connection.vendor != "mysql":
+        pytest.skip("a claim is several statements with locks on MariaDB only")
+    options = connection.settings_dict["OPTIONS"]
+    options["isolation_level"] = "repeatable read"
+    connection.close()
+    try:
+        with transaction.atomic():
+            assert states() == {}
+            in_thread(many, 3)
+            assert len(take()) == 3
+    finally:
+        del options["isolation_level"]
+        connection.close()

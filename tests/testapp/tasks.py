@@ -87,6 +87,11 @@ def attempt_number(context, extra=0):
     return context.attempt + extra
 
 
+@task
+def context_or_not(context):
+    return context
+
+
 @task(enqueue_on_commit=False)
 def at_once(value=None):
     performed.append(("at once", value))
@@ -145,6 +150,15 @@ def recover_and_fail(name):
 def break_another_database():
     with connections["other"].cursor() as cursor:
         cursor.execute("SELECT * FROM no_such_table")
+
+
+@task
+def leave_a_transaction_open(by="atomic"):
+    if by == "atomic":
+        transaction.atomic().__enter__()
+    else:
+        transaction.set_autocommit(False)
+    Customer.objects.create(name="nobody will see")
 
 
 @task
