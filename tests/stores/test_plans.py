@@ -1,7 +1,6 @@
 """No poll sorts, and none reads more than it takes, however deep the backlog is."""
 
 import json
-import statistics
 import time
 from uuid import uuid4
 
@@ -173,4 +172,5 @@ def _seconds_per_claim():
         begin = time.perf_counter()
         assert len(poll(("queue_1", "*"))) == 50
         taken.append(time.perf_counter() - begin)
-    return statistics.median(taken)
+    # The quickest of many: what the plan costs, without what else the machine does.
+    return min(taken)
