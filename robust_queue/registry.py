@@ -7,10 +7,12 @@ database selects among declared tasks and is never imported.
 import logging
 import sys
 from importlib import import_module
+from threading import RLock
 from typing import Any
 
+from django.apps import apps
 from django.core.signals import setting_changed
-from django.utils.module_loading import autodiscover_modules
+from django.utils.module_loading import module_has_submodule
 
 from .compat import AnyTask, InvalidTask, is_task
 from .configuration import current
@@ -65,22 +67,41 @@ class _Discovery:
     def __init__(self) -> None:
         self.is_over = False
         self.trouble: Exception | None = None
+        self._is_running = False
+        self._lock = RLock()
 
     def begin(self) -> None:
-        # Set first: a module that is being imported may ask for a task itself.
-        self.is_over = True
+        # Other threads wait for the end. This one is let in again: a module that is
+        # being imported may ask for a task itself.
+        with self._lock:
+            if self.is_over or self._is_running:
+                return
+            self._is_running = True
+            try:
+                for module in (*_modules_of_apps(), *current().task_modules):
+                    self._import(module)
+            finally:
+                self._is_running, self.is_over = False, True
+
+    def _import(self, module: str) -> None:
         try:
-            autodiscover_modules("tasks")
-            for module in current().task_modules:
-                import_module(module)
+            import_module(module)
         except Exception as error:
-            # A broken module must not make the results of other tasks unreadable.
-            logger.exception("A module of tasks could not be imported.")
-            self.trouble = error
+            # A broken module must hide neither the tasks of others nor their results.
+            logger.exception("The module of tasks %s could not be imported.", module)
+            self.trouble = self.trouble or error
 
     def forget(self, *, setting: str, **kwargs: Any) -> None:
         if setting in {"INSTALLED_APPS", "ROBUST_QUEUE"}:
             self.is_over, self.trouble = False, None
+
+
+def _modules_of_apps() -> list[str]:
+    return [
+        f"{app.name}.tasks"
+        for app in apps.get_app_configs()
+        if module_has_submodule(app.module, "tasks")
+    ]
 
 
 _discovery = _Discovery()

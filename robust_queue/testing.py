@@ -69,7 +69,7 @@ def _perform(claimed: Claim, alias: str, process: Process) -> Performed:
     savepoints = [
         (connection, str(connection.savepoint()))
         for connection in connections.all(initialized_only=True)
-        if connection.in_atomic_block
+        if connection.in_atomic_block and not connection.needs_rollback
     ]
     performed = perform(claimed, database=alias, worker_id=process.name)
     for connection, savepoint in savepoints:

@@ -2,11 +2,12 @@
 
 import logging
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from django.db import connections, transaction
+from django.db import Error, connections, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 logger = logging.getLogger("robust_queue")
 
@@ -53,34 +54,50 @@ def closed_behind(what: str) -> Iterator[None]:
     """Whoever runs in this block must end the transactions that it begins.
 
     One that is left open would swallow everything that is written on its connection
-    from then on. The connection is closed, which rolls it back, and an error says so.
+    from then on. It is rolled back, and an error says so.
     """
-    before = set(_unfinished())
+    before = {each.alias: _depth(each) for each in _connections()}
     try:
         yield
     finally:
-        left = [alias for alias in _unfinished() if alias not in before]
-        for alias in left:
-            _abandon(alias)
+        left = [c for c in _connections() if _depth(c) > before.get(c.alias, 0)]
+        for connection in left:
+            _roll_back(connection, before.get(connection.alias, 0))
     if left:
+        names = ", ".join(repr(each.alias) for each in left)
         raise RuntimeError(
-            f"{what} left a transaction open on {', '.join(map(repr, left))}. "
-            "It was rolled back."
+            f"{what} left a transaction open on {names}. It was rolled back."
         )
 
 
-def _unfinished() -> Iterator[str]:
-    for connection in connections.all(initialized_only=True):
-        is_open = connection.in_atomic_block or not connection.autocommit
-        if is_open and connection.connection is not None:
-            yield connection.alias
+def _connections() -> Sequence[BaseDatabaseWrapper]:
+    return connections.all(initialized_only=True)
 
 
-def _abandon(alias: str) -> None:
-    connection = connections[alias]
-    # Else Django would keep the closed connection until the block is left.
-    connection.in_atomic_block = False
-    connection.close()
+def _depth(connection: BaseDatabaseWrapper) -> int:
+    """How many blocks are open; a transaction begun by hand counts as one."""
+    return len(connection.atomic_blocks) + _is_by_hand(connection)
+
+
+def _is_by_hand(connection: BaseDatabaseWrapper) -> bool:
+    """Is autocommit off although neither a block nor DATABASES asks for it?"""
+    return (
+        connection.connection is not None
+        and not connection.in_atomic_block
+        and connection.autocommit != connection.settings_dict["AUTOCOMMIT"]
+    )
+
+
+def _roll_back(connection: BaseDatabaseWrapper, depth: int) -> None:
+    """Leave blocks as an error would, which keeps Django's books."""
+    try:
+        for block in reversed(connection.atomic_blocks[depth:]):
+            block.__exit__(RuntimeError, None, None)
+        if _is_by_hand(connection):
+            connection.rollback()
+            connection.set_autocommit(connection.settings_dict["AUTOCOMMIT"])
+    except Error:
+        connection.close()
 
 
 class _First:

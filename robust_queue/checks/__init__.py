@@ -128,7 +128,7 @@ def _judge_transactions(alias: str, mode: str | None) -> Iterator[CheckMessage]:
 
 def _judge_isolation(alias: str, options: Mapping[str, Any]) -> Iterator[CheckMessage]:
     level = options.get("isolation_level", READ_COMMITTED)
-    if level is None or level.lower() != READ_COMMITTED:
+    if str(level).lower() != READ_COMMITTED:
         yield messages.isolated_too_much(alias, level)
 
 

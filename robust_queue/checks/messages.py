@@ -97,18 +97,18 @@ def queues_unserved(alias: str, queues: list[str]) -> CheckMessage:
 def router_elsewhere(holders: list[str], looked_at: str) -> CheckMessage:
     return _warning(
         "W005",
-        f"Jobs are stored in {', '.join(map(repr, holders))}, but Job.objects and the"
-        f" admin look for them in {looked_at!r}.",
+        f"Jobs are stored in {', '.join(map(repr, holders))}, but Job.objects"
+        f" looks for them in {looked_at!r}.",
         "Add 'robust_queue.router.RobustQueueRouter' to DATABASE_ROUTERS.",
     )
 
 
-def isolated_too_much(alias: str, level: str | None) -> CheckMessage:
+def isolated_too_much(alias: str, level: object) -> CheckMessage:
     return _warning(
         "W006",
-        f"Database {alias!r} holds a queue, but its transactions run at the isolation"
-        f" level {level or 'of the server'}: workers would lock the gaps between jobs,"
-        " and wait for each other.",
+        f"Database {alias!r} holds a queue, which is made for READ COMMITTED, but its"
+        f" isolation level is {level or 'that of the server'}: workers would wait for"
+        " each other, or read what is not committed.",
         f"Leave DATABASES[{alias!r}]['OPTIONS']['isolation_level'] out, or set it to"
         " 'read committed'.",
     )

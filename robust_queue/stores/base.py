@@ -157,8 +157,8 @@ class Store(Polling):
         rows = self._fetch(
             "SELECT claimed.job_id, claimed.attempts, job.task_path, job.backend,"
             " job.queue_name, job.priority, job.arguments, job.enqueued_at,"
-            " job.run_after FROM robust_queue_claimed_executions claimed"
-            " JOIN robust_queue_jobs job ON job.id = claimed.job_id"
+            f" job.run_after FROM {self._by_key('claimed_executions', 'claimed')}"
+            f" JOIN {self._by_key('jobs', 'job')} ON job.id = claimed.job_id"
             f" WHERE claimed.job_id IN ({marks}) {self._as_of_now()}",
             keys,
         )

@@ -68,11 +68,11 @@ class Dialect:
     def _chunks(self, rows: Iterable[Sequence[Any]]) -> Iterator[list[Sequence[Any]]]:
         """Rows in portions that one statement may carry."""
         chunk: list[Sequence[Any]] = []
-        size = 0
+        size, most = 0, self.chunk_rows
         for row in rows:
             width = sum(len(value) for value in row if isinstance(value, str))
             size += width
-            if len(chunk) == self.chunk_rows or (chunk and size > self.chunk_bytes):
+            if len(chunk) == most or (chunk and size > self.chunk_bytes):
                 yield chunk
                 chunk, size = [], width
             chunk.append(row)
@@ -86,9 +86,9 @@ class Dialect:
                 f"DELETE FROM robust_queue_{table} WHERE {column} IN ({marks})", keys
             )
 
-    def _by_key(self, table: str) -> str:
+    def _by_key(self, table: str, name: str = "") -> str:
         """A table whose rows are named by their keys, and locked one by one."""
-        return f"robust_queue_{table}"
+        return f"robust_queue_{table} {name}"
 
     def _in(self, ids: Iterable[UUID]) -> tuple[str, list[Any]]:
         keys = [self.to_id(job_id) for job_id in ids]

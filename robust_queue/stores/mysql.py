@@ -46,8 +46,8 @@ class MySQLStore(Store):
         )
         return [name for (name,) in rows if name.startswith(prefix)]
 
-    def _by_key(self, table: str) -> str:
-        return f"{super()._by_key(table)} FORCE INDEX (PRIMARY)"
+    def _by_key(self, table: str, name: str = "") -> str:
+        return f"{super()._by_key(table, name)} FORCE INDEX (PRIMARY)"
 
     def _delete(self, table: str, column: str, ids: Sequence[UUID]) -> None:
         if not ids:

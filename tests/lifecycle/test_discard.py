@@ -7,8 +7,11 @@ import pytest
 from django.utils import timezone
 
 from robust_queue.exceptions import UndiscardableError
+from robust_queue.lifecycle import discard as lifecycle_discard
 from robust_queue.lifecycle.claim import claim
 from robust_queue.lifecycle.discard import discard, discard_all
+from robust_queue.lifecycle.perform import perform
+from robust_queue.lifecycle.settle import settle
 from robust_queue.models import Attempt, BlockedExecution, Job, ReadyExecution
 from robust_queue.testing import drain
 from tests.support.invariants import states
@@ -76,3 +79,20 @@ def test_many_at_once():
     results = [note.enqueue() for _ in range(5)]
     claim("default", process_id=uuid4())
     assert discard_all("default", [r.id for r in results]) == 4
+
+
+def test_a_job_that_fails_just_behind_the_first_look_is_found(monkeypatch):
+    result = explode.enqueue()
+    (held,) = claim("default", process_id=uuid4())
+    look = lifecycle_discard.discard_all
+    outcomes = [perform(held, database="default", worker_id="w").outcome]
+
+    def look_and_be_overtaken(*args):
+        found = look(*args)
+        if outcomes:
+            settle("default", [outcomes.pop()])
+        return found
+
+    monkeypatch.setattr(lifecycle_discard, "discard_all", look_and_be_overtaken)
+    assert discard("default", result.id) is True
+    assert states() == {}

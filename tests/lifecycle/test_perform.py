@@ -11,9 +11,15 @@ from robust_queue.models import FailedExecution, Job
 from robust_queue.registry import declared, find, resolve
 from robust_queue.testing import drain
 from tests.support.invariants import states
-from tests.support.threads import in_thread
+from tests.support.threads import in_thread, in_threads
 from tests.testapp.models import Customer
-from tests.testapp.tasks import add, echo, explode, leave_a_transaction_open
+from tests.testapp.tasks import (
+    add,
+    echo,
+    elsewhere,
+    explode,
+    leave_a_transaction_open,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -86,8 +92,8 @@ class TestUnreadableJobs:
         assert "MAX_RESULT_SIZE" in large.errors[0].traceback
 
 
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("by", ["atomic", "autocommit"])
+@pytest.mark.django_db(transaction=True, databases=["default", "other"])
+@pytest.mark.parametrize("by", ["atomic", "autocommit", "closed"])
 def test_a_task_that_leaves_a_transaction_open(by):
     """Whatever is written on its connection from then on would never be committed."""
     leave_a_transaction_open.enqueue(by)
@@ -96,6 +102,16 @@ def test_a_task_that_leaves_a_transaction_open(by):
     assert (careless.status, careful.status) == ("FAILED", "SUCCESSFUL")
     assert "left a transaction open on 'default'" in careless.errors[0].traceback
     assert sorted(in_thread(states).values()) == ["failed", "finished"]
+    assert not Customer.objects.exists()
+    elsewhere.enqueue()
+    assert len(drain(database="other")) == 1
+
+
+@pytest.mark.django_db
+def test_a_block_left_open_inside_a_test():
+    leave_a_transaction_open.enqueue()
+    add.enqueue(1)
+    assert [r.status for r in drain()] == ["FAILED", "SUCCESSFUL"]
     assert not Customer.objects.exists()
 
 
@@ -148,15 +164,31 @@ class TestRegistry:
         self, settings, tmp_path, monkeypatch, caplog
     ):
         (tmp_path / "broken_jobs.py").write_text("raise RuntimeError('broken')\n")
+        (tmp_path / "sound_jobs.py").write_text(
+            "from robust_queue import task\n\n@task\ndef sound():\n    return 1\n"
+        )
         monkeypatch.syspath_prepend(tmp_path)
-        settings.ROBUST_QUEUE = {"task_modules": ["broken_jobs"]}
+        settings.ROBUST_QUEUE = {"task_modules": ["broken_jobs", "sound_jobs"]}
+        assert resolve("sound_jobs.sound").name == "sound"
         result = add.enqueue(1)
         Job.objects.update(task_path="shop.tasks.gone")
         assert result.task.get_backend().get_result(result.id).args == [1]
         with pytest.raises(UnknownTaskError) as caught:
             resolve("shop.tasks.gone")
         assert isinstance(caught.value.__cause__, RuntimeError)
-        assert "could not be imported" in caplog.text
+        assert "broken_jobs could not be imported" in caplog.text
+
+    def test_threads_wait_for_the_one_that_discovers(
+        self, settings, tmp_path, monkeypatch
+    ):
+        (tmp_path / "slow_jobs.py").write_text(
+            "import threading\nfrom robust_queue import task\n"
+            "threading.Event().wait(0.2)\n\n@task\ndef slow():\n    return 1\n"
+        )
+        monkeypatch.syspath_prepend(tmp_path)
+        settings.ROBUST_QUEUE = {"task_modules": ["slow_jobs"]}
+        found = in_threads([lambda: registry.find("slow_jobs.slow")] * 4)
+        assert [each.name for each in found] == ["slow"] * 4
 
     def test_modules_of_tasks_can_be_named(self, settings, tmp_path, monkeypatch):
         (tmp_path / "jobs_of_the_shop.py").write_text(

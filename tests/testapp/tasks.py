@@ -154,11 +154,13 @@ def break_another_database():
 
 @task
 def leave_a_transaction_open(by="atomic"):
-    if by == "atomic":
-        transaction.atomic().__enter__()
-    else:
+    if by == "autocommit":
         transaction.set_autocommit(False)
+    else:
+        transaction.atomic().__enter__()
     Customer.objects.create(name="nobody will see")
+    if by == "closed":
+        connection.close()
 
 
 @task
