@@ -1,10 +1,12 @@
 """A claim ──▶ user code ──▶ an outcome. The one place where tasks are called."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import Any
 
-from django.utils import timezone
+from django.utils import timezone, translation
 
 from robust_queue import registry, transactions
 from robust_queue.arguments import dump_result, load_call
@@ -52,9 +54,35 @@ def _run(claim: Claim, result: AnyResult) -> tuple[Any, str]:
     args, kwargs = load_call(claim.arguments)
     announce.started(result)
     context = [context_of(task, result)] if task.takes_context else []
-    with transactions.closed_behind(task.module_path):
+    with _locale_kept(), transactions.closed_behind(task.module_path):
         returned = task.call(*context, *args, **kwargs)
     return returned, _stored(returned, options_of(claim.backend))
+
+
+@contextmanager
+def _locale_kept() -> Iterator[None]:
+    """The language and time zone that a task activates are its own, not the next's."""
+    language, zone = translation.get_language(), timezone.get_current_timezone()
+    try:
+        yield
+    finally:
+        if translation.get_language() != language:
+            _restore_language(language)
+        if timezone.get_current_timezone() != zone:
+            _restore_zone(zone)
+
+
+def _restore_language(language: str | None) -> None:
+    # Most had activated none, and shall go on to follow the settings.
+    translation.deactivate()
+    if language is not None and translation.get_language() != language:
+        translation.activate(language)
+
+
+def _restore_zone(zone: tzinfo) -> None:
+    timezone.deactivate()  # likewise
+    if timezone.get_current_timezone() != zone:
+        timezone.activate(zone)
 
 
 def _stored(returned: Any, options: BackendOptions) -> str:

@@ -1,8 +1,10 @@
 """Hostile jobs: whatever is stored, the worker survives and the job tells why."""
 
 import sys
+from zoneinfo import ZoneInfo
 
 import pytest
+from django.utils import timezone, translation
 
 from robust_queue import registry
 from robust_queue.exceptions import UnknownTaskError
@@ -19,6 +21,7 @@ from tests.testapp.tasks import (
     elsewhere,
     explode,
     leave_a_transaction_open,
+    travel,
 )
 
 pytestmark = pytest.mark.django_db
@@ -113,6 +116,24 @@ def test_a_block_left_open_inside_a_test():
     add.enqueue(1)
     assert [r.status for r in drain()] == ["FAILED", "SUCCESSFUL"]
     assert not Customer.objects.exists()
+
+
+def test_a_task_does_not_leave_its_language_and_time_zone_behind():
+    travel.enqueue()
+    travel.enqueue()
+    assert [r.return_value for r in drain()] == [("en-us", "UTC")] * 2
+    assert translation.get_language() == "en-us"
+    assert timezone.get_current_timezone_name() == "UTC"
+
+
+def test_what_was_in_force_before_a_task_is_in_force_again(settings):
+    travel.enqueue()
+    with translation.override("fr"), timezone.override(ZoneInfo("Europe/Madrid")):
+        assert [r.return_value for r in drain()] == [("fr", "Europe/Madrid")]
+        assert translation.get_language() == "fr"
+        assert timezone.get_current_timezone_name() == "Europe/Madrid"
+    settings.TIME_ZONE = "Asia/Tokyo"
+    assert timezone.get_current_timezone_name() == "Asia/Tokyo"
 
 
 class TestFailures:

@@ -2,8 +2,10 @@
 
 import asyncio
 import functools
+from zoneinfo import ZoneInfo
 
 from django.db import DatabaseError, connection, connections, transaction
+from django.utils import timezone, translation
 
 from robust_queue import task
 from robust_queue.compat import signals  # noqa: F401
@@ -85,6 +87,14 @@ def elsewhere(value=None):
 @task(takes_context=True)
 def attempt_number(context, extra=0):
     return context.attempt + extra
+
+
+@task
+def travel():
+    before = translation.get_language(), timezone.get_current_timezone_name()
+    translation.activate("de")
+    timezone.activate(ZoneInfo("Asia/Tokyo"))
+    return before
 
 
 @task
