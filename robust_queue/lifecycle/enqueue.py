@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import MAXYEAR, MINYEAR, UTC, datetime
 from functools import lru_cache, partial
 from inspect import Signature, signature
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from django.conf import settings
@@ -91,15 +93,20 @@ def write(prepared: Sequence[Prepared]) -> None:
     In the queue's own database the rows are part of the open transaction, whatever
     ``enqueue_on_commit`` says: they appear and vanish with it.
     """
-    for destination in dict.fromkeys(each.destination for each in prepared):
-        awaited = destination.awaited_commit()
-        here = [each for each in prepared if each.destination == destination]
-        now = [each for each in here if not (awaited and each.on_commit)]
-        later = [each for each in here if awaited and each.on_commit]
-        if now:
-            _write_now(now)
-        if awaited and later:
-            transactions.on_commit(awaited, partial(_write_now, later))
+    for destination, group in groupby(prepared, key=attrgetter("destination")):
+        _deliver(list(group), destination.awaited_commit())
+
+
+def _deliver(prepared: Sequence[Prepared], awaited: str | None) -> None:
+    if awaited is None:
+        _write_now(prepared)
+        return
+    now = [each for each in prepared if not each.on_commit]
+    later = [each for each in prepared if each.on_commit]
+    if now:
+        _write_now(now)
+    if later:
+        transactions.on_commit(awaited, partial(_write_now, later))
 
 
 def _write_now(prepared: Sequence[Prepared]) -> None:
