@@ -13,15 +13,27 @@ if TYPE_CHECKING:
     from .arguments import storable
     from .backend import aenqueue_all, enqueue_all
     from .declaration import task
+    from .policies import exponential
+    from .recurrence import recurring
 
 _HOMES = {
     "aenqueue_all": "robust_queue.backend",
     "enqueue_all": "robust_queue.backend",
+    "exponential": "robust_queue.policies",
+    "recurring": "robust_queue.recurrence",
     "storable": "robust_queue.arguments",
     "task": "robust_queue.declaration",
 }
 
-__all__ = ["__version__", "aenqueue_all", "enqueue_all", "storable", "task"]
+__all__ = [
+    "__version__",
+    "aenqueue_all",
+    "enqueue_all",
+    "exponential",
+    "recurring",
+    "storable",
+    "task",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -30,6 +30,7 @@ from .compat import (
     TypedTask,
     task_backends,
 )
+from .policies import Backoff, OnCrash, check_policies
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +52,19 @@ class RobustTask(TypedTask[P, R]):
 
     # None: as the backend's ENQUEUE_ON_COMMIT says.
     enqueue_on_commit: bool | None = None
+    # None: one.
+    max_attempts: int | None = None
+    # None: exponential().
+    backoff: Backoff | None = None
+    # None: "retry" if more than one attempt was declared, else "fail".
+    on_crash: OnCrash | None = None
 
     from_backport: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
+        check_policies(
+            max_attempts=self.max_attempts, backoff=self.backoff, on_crash=self.on_crash
+        )
         # A dataclass with slots is made twice, which breaks the short super().
         Task.__post_init__(self)
         registry.declare(self)
@@ -145,6 +155,9 @@ def task(
     backend: str = ...,
     takes_context: Literal[False] = False,
     enqueue_on_commit: bool | None = None,
+    max_attempts: int | None = None,
+    backoff: Backoff | None = None,
+    on_crash: OnCrash | None = None,
 ) -> _Declare: ...
 @overload
 def task(
@@ -154,6 +167,9 @@ def task(
     backend: str = ...,
     takes_context: Literal[True],
     enqueue_on_commit: bool | None = None,
+    max_attempts: int | None = None,
+    backoff: Backoff | None = None,
+    on_crash: OnCrash | None = None,
 ) -> _DeclareWithContext: ...
 def task(
     function: Callable[..., Any] | None = None,

@@ -2,10 +2,12 @@
 
 ::
 
+                     ┌──────────────────── settle: to be tried again ─────────────┐
+                     ▼                                                            │
     enqueue ──▶ scheduled ──dispatch──▶ ready ──claim──▶ claimed ──perform──▶ (outcome)
-       └──────────────────────────────▶  ▲                  │                     │
-                                         └─────release──────┘   finished ◀─settle─┤
-                                                                failed   ◀────────┘
+       └──────────────────────────────▶ ▲ ▲                 │                     │
+                                        │ └─────release─────┘   finished ◀─settle─┤
+                                        └────────retry───────── failed   ◀────────┘
 
     discard: scheduled, ready, blocked or failed ──▶ gone
 

@@ -1,4 +1,9 @@
-"""Django's three signals. Whoever listens cannot harm the job it hears of."""
+"""Django's three signals. Whoever listens cannot harm the job it hears of.
+
+An attempt that another one follows has no signal of its own: it is told in the log.
+"""
+
+import logging
 
 from robust_queue.compat import (
     AnyResult,
@@ -6,6 +11,11 @@ from robust_queue.compat import (
     signal_modules,
     task_backends,
 )
+from robust_queue.stores.rows import Failed
+
+logger = logging.getLogger("robust_queue")
+
+SHOWN_LENGTH = 200
 
 
 def enqueued(result: AnyResult) -> None:
@@ -30,6 +40,24 @@ def finished(result: AnyResult, error: BaseException | None = None) -> None:
         raise error  # noqa: TRY301 (in flight is where listeners look for it)
     except BaseException:
         _send("task_finished", result)
+
+
+def retried(result: AnyResult, failure: Failed) -> None:
+    """An attempt has failed and is recorded; the task is not finished."""
+    logger.info(
+        "Job %s (%s): attempt %d of %s failed with %s; it is tried again at %s.",
+        failure.job_id,
+        result.task.module_path,
+        failure.attempts,
+        getattr(result.task, "max_attempts", None) or "?",
+        _in_one_line(failure),
+        failure.retry_at,
+    )
+
+
+def _in_one_line(failure: Failed) -> str:
+    message = " ".join(failure.message.split())
+    return f"{failure.exception_class}: {message}"[:SHOWN_LENGTH]
 
 
 def _send(name: str, result: AnyResult) -> None:

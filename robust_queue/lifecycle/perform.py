@@ -8,7 +8,7 @@ from typing import Any
 
 from django.utils import timezone, translation
 
-from robust_queue import registry, transactions
+from robust_queue import policies, registry, transactions
 from robust_queue.arguments import dump_result, load_call
 from robust_queue.compat import (
     AnyResult,
@@ -35,18 +35,26 @@ class Performed:
 
     def announce(self) -> None:
         """Tell the world. To be called by whoever has recorded the outcome."""
-        announce.finished(self.result, self.error)
+        match self.outcome:
+            case Failed(retry_at=datetime()) as failure:
+                announce.retried(self.result, failure)
+            case _:
+                announce.finished(self.result, self.error)
 
 
 def perform(claim: Claim, *, database: str, worker_id: str) -> Performed:
-    """Run a claimed job. Whatever the task raises becomes its failure."""
+    """Run a claimed job. Whatever the task raises becomes its failure.
+
+    An error before the task began is raised: the claim can be given back. From the
+    moment the task could have begun, everything is an outcome.
+    """
     started_at = timezone.now()
     result = _running(claim, database, worker_id, started_at)
     try:
         returned, text = _run(claim, result)
+        return _finished(claim, result, returned, text)
     except BaseException as error:
         return _failed(claim, result, error)
-    return _finished(claim, result, returned, text)
 
 
 def _run(claim: Claim, result: AnyResult) -> tuple[Any, str]:
@@ -147,14 +155,31 @@ def _finished(claim: Claim, result: AnyResult, returned: Any, text: str) -> Perf
 
 def _failed(claim: Claim, result: AnyResult, error: BaseException) -> Performed:
     _end(result, TaskResultStatus.FAILED)
-    failure = Failed(**_attempt(claim, result), **describe(error))
+    attempt = _attempt(claim, result)
+    retry_at = _retry_at(claim, error, attempt["finished_at"])
+    failure = Failed(**attempt, **describe(error), retry_at=retry_at)
     result.errors.append(results.error_of(failure))
+    if failure.retry_at is not None:
+        _reopen(result)
     return Performed(failure, result, error)
+
+
+def _retry_at(
+    claim: Claim, error: BaseException, finished_at: datetime
+) -> datetime | None:
+    task = registry.find(claim.task_path)
+    return policies.retry_at(task, error, attempts=claim.attempts, now=finished_at)
 
 
 def _end(result: AnyResult, status: TaskResultStatus) -> None:
     object.__setattr__(result, "finished_at", timezone.now())
     object.__setattr__(result, "status", status)
+
+
+def _reopen(result: AnyResult) -> None:
+    """The attempt is over, the task is not."""
+    object.__setattr__(result, "finished_at", None)
+    object.__setattr__(result, "status", TaskResultStatus.READY)
 
 
 def _attempt(claim: Claim, result: AnyResult) -> dict[str, Any]:

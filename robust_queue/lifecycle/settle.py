@@ -1,13 +1,19 @@
-"""An outcome ──▶ finished or failed, exactly once."""
+"""An outcome ──▶ finished, failed, or scheduled for another attempt; exactly once."""
 
 import logging
+from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
-from django.db import DataError
+from django.db import DataError, IntegrityError, connections, transaction
+from django.utils import timezone
 
+from robust_queue.models import Job
 from robust_queue.stores import store_for
-from robust_queue.stores.rows import Outcome
+from robust_queue.stores.rows import Finished, Outcome
 
 from .failure import failed_to_record
 
@@ -19,24 +25,82 @@ def settle(database: str, outcomes: Sequence[Outcome]) -> set[UUID]:
 
     A claim that was lost meanwhile (its process was taken for dead, or someone settled
     it already) belongs to somebody else. Its outcome is dropped, and the log says so.
+    An outcome that is already stored, because the reply to an earlier settle got lost,
+    counts as held: to settle it again changes nothing and is no mistake.
     """
     held = _record(database, outcomes)
-    for outcome in outcomes:
-        if outcome.job_id not in held:
+    unheld = [each for each in outcomes if each.job_id not in held]
+    if not unheld:
+        return held
+    stored = _already_stored(database, unheld)
+    for outcome in unheld:
+        if outcome.job_id not in stored:
             logger.warning(
                 "Job %s is no longer this worker's: its outcome is not recorded.",
                 outcome.job_id,
             )
-    return held
+    return held | stored
 
 
 def _record(database: str, outcomes: Sequence[Outcome]) -> set[UUID]:
     store = store_for(database)
     try:
-        return store.settle(outcomes)
-    except DataError as error:
+        with _savepoint(database):
+            return store.settle(outcomes)
+    except (DataError, IntegrityError) as error:
         # Something in one of them is more than the database can hold. The others must
         # not suffer for it, and the culprit must not stay claimed for ever.
         if len(outcomes) == 1:
             return store.settle([failed_to_record(outcomes[0], error)])
     return set().union(*(_record(database, [each]) for each in outcomes))
+
+
+def _savepoint(database: str) -> AbstractContextManager[Any]:
+    """What an error must not spoil, if there is a transaction around this."""
+    if connections[database].in_atomic_block:
+        return transaction.atomic(using=database)
+    return nullcontext()
+
+
+# ── Replies that got lost ──────────────────────────────────────────────────────
+
+
+def _already_stored(database: str, outcomes: Sequence[Outcome]) -> set[UUID]:
+    """Those of the jobs in whose past this very attempt is written down.
+
+    Which attempt it was, who made it and when it ended tells it from any other, in
+    whatever table it is kept by now.
+    """
+    ends = _ends(database, [each.job_id for each in outcomes])
+    return {
+        each.job_id
+        for each in outcomes
+        if _end(each.attempts, each.worker_id, each.finished_at)
+        in ends.get(each.job_id, ())
+        or (_leaves_no_trace(each) and each.job_id not in ends)
+    }
+
+
+def _ends(database: str, job_ids: Sequence[UUID]) -> dict[UUID, set[Any]]:
+    """How the attempts of these jobs have ended; jobs that are gone are left out."""
+    columns = [f"{table}__{name}" for table in _PAST for name in _END]
+    rows = Job.objects.using(database).filter(pk__in=job_ids)
+    found: dict[UUID, set[Any]] = defaultdict(set)
+    for job_id, *values in rows.values_list("id", *columns):
+        for i in range(0, len(values), len(_END)):
+            found[job_id].add(_end(*values[i : i + len(_END)]))
+    return found
+
+
+_PAST = ("finished_execution", "failed_execution", "earlier_attempts")
+_END = ("attempts", "worker_id", "finished_at")
+
+
+def _end(attempts: int | None, worker_id: str | None, at: datetime | None) -> Any:
+    # As databases give moments back: in a zone of their own choice, or in none.
+    is_aware = at is not None and timezone.is_aware(at)
+    return attempts, worker_id, at.astimezone(UTC) if at and is_aware else at
+
+
+def _leaves_no_trace(outcome: Outcome) -> bool:
+    return isinstance(outcome, Finished) and not outcome.keep

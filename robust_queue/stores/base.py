@@ -13,18 +13,12 @@ from uuid import UUID
 from django.db import transaction
 
 from .conflicts import retried
-from .polling import Polling
-from .records import (
-    FAILED_COLUMNS,
-    FINISHED_COLUMNS,
-    JOB_COLUMNS,
-    READY_COLUMNS,
-    SCHEDULED_COLUMNS,
-)
-from .rows import Claim, Failed, Finished, NewJob, Outcome, Selection
+from .records import JOB_COLUMNS, READY_COLUMNS, SCHEDULED_COLUMNS
+from .rows import Claim, Holding, NewJob, Outcome, Selection
+from .settling import Rank, Settling
 
 
-class Store(Polling):
+class Store(Settling):
     """The hot statements on one database."""
 
     def transaction(self) -> AbstractContextManager[Any]:
@@ -74,25 +68,26 @@ class Store(Polling):
     def settle(self, outcomes: Sequence[Outcome]) -> set[UUID]:
         """Record outcomes; return the jobs for which the token still matched.
 
-        Whoever lost a claim changes nothing.
+        A failure that is to be retried becomes an earlier attempt, and its job waits
+        for that moment. Whoever lost a claim changes nothing.
         """
 
         def change() -> set[UUID]:
             with self.transaction():
                 held = self._lock_claims(outcomes)
-                self._record([each for each in outcomes if each.job_id in held])
-                return held
+                self._record([each for each in outcomes if each.job_id in held], held)
+                return set(held)
 
         return retried(self.alias, change) if outcomes else set()
 
-    def release(self, claims: Sequence[Claim | Outcome], *, now: datetime) -> set[UUID]:
+    def release(self, claims: Sequence[Holding], *, now: datetime) -> set[UUID]:
         """Give claims back to the queue as if they had never been taken."""
 
         def change() -> set[UUID]:
             with self.transaction():
                 held = self._lock_claims(claims)
                 self._move_to_ready("claimed", held, now, attempts="attempts - 1")
-                return held
+                return set(held)
 
         return retried(self.alias, change) if claims else set()
 
@@ -121,6 +116,24 @@ class Store(Polling):
                 ]
                 self._drop(gone)
                 return len(gone)
+
+        return retried(self.alias, change) if ids else 0
+
+    def retry(self, ids: Sequence[UUID], *, rank: Rank, now: datetime) -> int:
+        """Make those of the jobs that have failed ready again; return how many.
+
+        The failure becomes an earlier attempt, and attempts are counted on. Of several
+        who retry a job at the same time, one does.
+        """
+
+        def change() -> int:
+            with transaction.atomic(using=self.alias):
+                failed = self._lock_failed(ids)
+                if not failed:
+                    return 0
+                again = self._ready_again(failed, rank, now)
+                self._keep_failures(again)
+                return len(again)
 
         return retried(self.alias, change) if ids else 0
 
@@ -166,34 +179,7 @@ class Store(Polling):
         order = {job_id: position for position, job_id in enumerate(ids)}
         return sorted(claims, key=lambda claim: order[claim.job_id])
 
-    # ── Settle, release, dispatch ──────────────────────────────────────────────
-
-    def _lock_claims(self, claims: Sequence[Claim | Outcome]) -> set[UUID]:
-        """Lock the claims whose token matches, always in the order of their jobs.
-
-        Two settlers that lock in different orders deadlock.
-        """
-        tokens = {claim.job_id: claim.token for claim in claims}
-        marks, keys = self._in(tokens)
-        rows = self._fetch(
-            f"SELECT job_id, token FROM {self._by_key('claimed_executions')}"
-            f" WHERE job_id IN ({marks}) ORDER BY job_id {self._for_update()}",
-            keys,
-        )
-        found = {self.from_id(job_id): self.from_id(token) for job_id, token in rows}
-        return {job_id for job_id in found if found[job_id] == tokens[job_id]}
-
-    def _record(self, outcomes: Sequence[Outcome]) -> None:
-        finished = [each for each in outcomes if isinstance(each, Finished)]
-        failed = [each for each in outcomes if isinstance(each, Failed)]
-        kept = [each for each in finished if each.keep]
-        dropped = [each.job_id for each in finished if not each.keep]
-        self._insert(
-            "finished_executions", FINISHED_COLUMNS, map(self._finished_row, kept)
-        )
-        self._insert("failed_executions", FAILED_COLUMNS, map(self._failed_row, failed))
-        self._drop(dropped)
-        self._delete("claimed_executions", "job_id", [each.job_id for each in outcomes])
+    # ── Discard, release, dispatch ─────────────────────────────────────────────
 
     def _take(self, state: str, ids: Sequence[UUID]) -> list[UUID]:
         """Lock and delete the rows that these jobs have in this state."""
@@ -207,15 +193,6 @@ class Store(Polling):
         found = [self.from_id(job_id) for (job_id,) in rows]
         self._delete(table, "job_id", found)
         return found
-
-    def _drop(self, ids: Sequence[UUID]) -> None:
-        """Delete jobs that are to leave no trace, with what is kept of their past."""
-        if ids:
-            marks, keys = self._in(ids)
-            self._execute(
-                f"DELETE FROM robust_queue_attempts WHERE job_id IN ({marks})", keys
-            )
-            self._delete("jobs", "id", ids)
 
     def _lock_due(self, limit: int, now: datetime) -> list[UUID]:
         rows = self._fetch(

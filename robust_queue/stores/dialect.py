@@ -43,6 +43,10 @@ class Dialect:
         """Names the index for databases that would otherwise choose another."""
         return ""
 
+    def _unless_there(self) -> str:
+        """Ends an INSERT into the attempts that leaves those alone that are there."""
+        return "ON CONFLICT DO NOTHING"
+
     def to_id(self, value: UUID) -> Any:
         return value if self.connection.features.has_native_uuid_field else value.hex
 
@@ -57,13 +61,19 @@ class Dialect:
         return convert(value, None, self.connection)
 
     def _insert(
-        self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]
+        self,
+        table: str,
+        columns: Sequence[str],
+        rows: Iterable[Sequence[Any]],
+        *,
+        otherwise: str = "",
     ) -> None:
         into = f"INSERT INTO robust_queue_{table} ({', '.join(columns)}) VALUES "
         marks = "(" + ", ".join(["%s"] * len(columns)) + ")"
         for chunk in self._chunks(rows):
             values = [value for row in chunk for value in row]
-            self._execute(into + ", ".join([marks] * len(chunk)), values)
+            given = ", ".join([marks] * len(chunk))
+            self._execute(f"{into}{given} {otherwise}", values)
 
     def _chunks(self, rows: Iterable[Sequence[Any]]) -> Iterator[list[Sequence[Any]]]:
         """Rows in portions that one statement may carry."""

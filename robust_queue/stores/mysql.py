@@ -34,6 +34,11 @@ class MySQLStore(Store):
         # At REPEATABLE READ a plain read would miss jobs that a poll has just locked.
         return "LOCK IN SHARE MODE"
 
+    def _unless_there(self) -> str:
+        # Not INSERT IGNORE, which would also cut off what is too long for its column.
+        same = "robust_queue_attempts.attempts"
+        return f"ON DUPLICATE KEY UPDATE {same} = {same}"
+
     def queue_names(self, prefix: str = "") -> list[str]:
         # The server has its own loose index scan, and bounds the depth of recursion.
         rows = self._fetch(

@@ -11,7 +11,7 @@ from django.db import transaction
 from . import postgresql_statements as sql
 from .base import Store
 from .conflicts import retried
-from .rows import Claim, Failed, Finished, NewJob, Outcome, Selection
+from .rows import Claim, Holding, NewJob, Outcome, Selection, by_kind
 
 
 class PostgreSQLStore(Store):
@@ -77,24 +77,27 @@ class PostgreSQLStore(Store):
     def settle(self, outcomes: Sequence[Outcome]) -> set[UUID]:
         if not outcomes:
             return set()
-        finished = [each for each in outcomes if isinstance(each, Finished)]
-        kept = [self._finished_row(each) for each in finished if each.keep]
-        dropped = [each.job_id for each in finished if not each.keep]
-        failed = [
-            self._failed_row(each) for each in outcomes if isinstance(each, Failed)
-        ]
+        kinds = by_kind(outcomes)
+        kept = [self._finished_row(each) for each in kinds.kept]
+        failed = [self._failed_row(each) for each in kinds.failed]
+        again = [self._retried_row(each) for each in kinds.retried]
+        dropped = [each.job_id for each in kinds.dropped]
         statement = sql.settle(
-            kept=bool(kept), failed=bool(failed), dropped=bool(dropped)
+            kept=bool(kept),
+            failed=bool(failed),
+            retried=bool(again),
+            dropped=bool(dropped),
         )
         parameters = [
             *_pairs(outcomes),
             *_columns(kept),
             *_columns(failed),
+            *_columns(again),
             *([dropped, dropped] if dropped else []),
         ]
         return self._ids(statement, parameters)
 
-    def release(self, claims: Sequence[Claim | Outcome], *, now: datetime) -> set[UUID]:
+    def release(self, claims: Sequence[Holding], *, now: datetime) -> set[UUID]:
         return self._ids(sql.RELEASE, (*_pairs(claims), now)) if claims else set()
 
     def dispatch(self, *, limit: int, now: datetime) -> int:
@@ -108,7 +111,7 @@ class PostgreSQLStore(Store):
         return value
 
 
-def _pairs(claims: Sequence[Claim | Outcome]) -> list[list[UUID]]:
+def _pairs(claims: Sequence[Holding]) -> list[list[UUID]]:
     return [[each.job_id for each in claims], [each.token for each in claims]]
 
 

@@ -15,6 +15,7 @@ from .records import (
     FINISHED_COLUMNS,
     JOB_COLUMNS,
     READY_COLUMNS,
+    RETRIED_COLUMNS,
     SCHEDULED_COLUMNS,
 )
 
@@ -27,6 +28,7 @@ _TYPES = {
     "job_id": "uuid",
     "priority": "smallint",
     "rank": "smallint",
+    "retry_at": "timestamptz",
     "run_after": "timestamptz",
     "started_at": "timestamptz",
 }
@@ -205,6 +207,20 @@ def _record(table: str, columns: Sequence[str]) -> str:
 )"""
 
 
+_RETRY = f""", retried AS MATERIALIZED (
+    SELECT * FROM {_arrays(RETRIED_COLUMNS)}
+    WHERE job_id = ANY (ARRAY(SELECT job_id FROM held))
+), attempted AS (
+    INSERT INTO robust_queue_attempts ({_names(FAILED_COLUMNS)})
+    SELECT {_names(FAILED_COLUMNS)} FROM retried
+    ON CONFLICT DO NOTHING
+), scheduled AS (
+    INSERT INTO robust_queue_scheduled_executions ({_names(SCHEDULED_COLUMNS)})
+    SELECT gone.job_id, gone.queue_name, gone.priority, gone.attempts,
+        retried.finished_at, retried.retry_at
+    FROM retried JOIN gone ON gone.job_id = retried.job_id
+)"""
+
 _DROP = """, dropped_attempts AS (
     DELETE FROM robust_queue_attempts WHERE job_id = ANY (%s::uuid[])
         AND job_id = ANY (ARRAY(SELECT job_id FROM held))
@@ -215,13 +231,14 @@ _DROP = """, dropped_attempts AS (
 
 
 @lru_cache
-def settle(*, kept: bool, failed: bool, dropped: bool) -> str:
+def settle(*, kept: bool, failed: bool, retried: bool, dropped: bool) -> str:
     """The statement that records these kinds of outcomes for claims still held."""
     return "".join(
         [
             _HELD,
             _record("finished", FINISHED_COLUMNS) if kept else "",
             _record("failed", FAILED_COLUMNS) if failed else "",
+            _RETRY if retried else "",
             _DROP if dropped else "",
             " SELECT job_id FROM held",
         ]

@@ -24,6 +24,7 @@ SCHEDULED_COLUMNS = (*READY_COLUMNS, "scheduled_at")
 ENDED_COLUMNS = ("job_id", "attempts", "worker_id", "started_at", "finished_at")
 FINISHED_COLUMNS = (*ENDED_COLUMNS, "result")
 FAILED_COLUMNS = (*ENDED_COLUMNS, "exception_class", "message", "traceback")
+RETRIED_COLUMNS = (*FAILED_COLUMNS, "retry_at")
 
 
 class Records(Dialect):
@@ -65,6 +66,9 @@ class Records(Dialect):
     def _failed_row(self, outcome: Failed) -> Sequence[Any]:
         error = (outcome.exception_class, outcome.message, outcome.traceback)
         return (*self._ended_row(outcome), *error)
+
+    def _retried_row(self, outcome: Failed) -> Sequence[Any]:
+        return (*self._failed_row(outcome), self.to_time(outcome.retry_at))
 
     def _claim(self, row: Sequence[Any], process_id: UUID, token: UUID) -> Claim:
         return Claim(

@@ -1,8 +1,9 @@
 """What goes into a store and what comes out of it: plain values, no models."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Protocol
 from uuid import UUID
 
 
@@ -25,6 +26,15 @@ class NewJob:
     @property
     def is_due(self) -> bool:
         return self.run_after is None or self.run_after <= self.enqueued_at
+
+
+class Holding(Protocol):
+    """Whatever names a claim: its job, and the token that only its holder knows."""
+
+    @property
+    def job_id(self) -> UUID: ...
+    @property
+    def token(self) -> UUID: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +82,32 @@ class Failed(Outcome):
     exception_class: str
     message: str
     traceback: str
+    # None: failed for good. Else the attempt is kept and the job waits for this moment.
+    retry_at: datetime | None = None
+
+
+@dataclass(slots=True)
+class ByKind:
+    """Outcomes, sorted by what becomes of their jobs."""
+
+    kept: list[Finished] = field(default_factory=list)
+    dropped: list[Finished] = field(default_factory=list)
+    failed: list[Failed] = field(default_factory=list)
+    retried: list[Failed] = field(default_factory=list)
+
+
+def by_kind(outcomes: Iterable[Outcome]) -> ByKind:
+    """Sort outcomes out, for the statements that record each kind."""
+    found = ByKind()
+    for outcome in outcomes:
+        match outcome:
+            case Finished(keep=keep):
+                (found.kept if keep else found.dropped).append(outcome)
+            case Failed(retry_at=None):
+                found.failed.append(outcome)
+            case Failed():
+                found.retried.append(outcome)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,10 +22,11 @@ from robust_queue.lifecycle.discard import discard
 from robust_queue.lifecycle.dispatch import dispatch_due
 from robust_queue.lifecycle.perform import perform
 from robust_queue.lifecycle.release import release
+from robust_queue.lifecycle.retry import retry
 from robust_queue.lifecycle.settle import settle
-from robust_queue.models import ClaimedExecution, Job, Process
+from robust_queue.models import Attempt, ClaimedExecution, Job, Process
 from tests.support.invariants import STATES, states
-from tests.testapp.tasks import add, explode
+from tests.testapp.tasks import add, explode, succeed_at_last
 
 LATER = timedelta(days=1)
 DATABASE = "default"
@@ -38,22 +39,29 @@ class Lifecycle(RuleBasedStateMachine):
         super().__init__()
         self.expected = {}
         self.ranks = {}
+        self.begun = {}
         self.held = []
         self.lost = []
 
     def teardown(self):
-        for model in (*STATES.values(), Job, Process):
+        for model in (*STATES.values(), Attempt, Job, Process):
             model.objects.all().delete()
 
     def _remember(self, result, state):
         self.expected[UUID(result.id)] = state
         self.ranks[UUID(result.id)] = result.task.priority
+        self.begun[UUID(result.id)] = 0
 
-    @rule(priority=st.integers(-2, 2), failing=st.booleans(), later=st.booleans())
-    def enqueue(self, priority, failing, later):
+    @rule(
+        priority=st.integers(-2, 2),
+        call=st.sampled_from(
+            [(add, 1, 2), (explode,), (succeed_at_last, 2), (succeed_at_last, 99)]
+        ),
+        later=st.booleans(),
+    )
+    def enqueue(self, priority, call, later):
         run_after = timezone.now() + LATER if later else None
-        task = explode if failing else add
-        arguments = ["boom"] if failing else [1, 2]
+        task, *arguments = call
         result = task.using(priority=priority, run_after=run_after).enqueue(*arguments)
         self._remember(result, "scheduled" if later else "ready")
 
@@ -79,7 +87,9 @@ class Lifecycle(RuleBasedStateMachine):
         claims = claim(DATABASE, process_id=uuid4(), limit=limit)
         assert [each.job_id for each in claims] == in_order[:limit]
         self.held += claims
-        self.expected.update(dict.fromkeys((c.job_id for c in claims), "claimed"))
+        for each in claims:
+            self.expected[each.job_id] = "claimed"
+            self.begun[each.job_id] += 1
 
     @precondition(lambda self: self.held)
     @rule(data=st.data())
@@ -93,8 +103,13 @@ class Lifecycle(RuleBasedStateMachine):
         assert settle(DATABASE, outcomes) == {c.job_id for c in chosen}
         for each, outcome in zip(chosen, outcomes, strict=True):
             self._let_go(each)
-            state = "failed" if hasattr(outcome, "traceback") else "finished"
-            self.expected[each.job_id] = state
+            self.expected[each.job_id] = self._state_after(outcome, each)
+
+    def _state_after(self, outcome, claimed):
+        if not hasattr(outcome, "traceback"):
+            return "finished"
+        tries_again = "succeed_at_last" in claimed.task_path and claimed.attempts < 3
+        return "scheduled" if tries_again else "failed"
 
     @precondition(lambda self: self.held)
     @rule(data=st.data())
@@ -103,6 +118,7 @@ class Lifecycle(RuleBasedStateMachine):
         assert release(DATABASE, [chosen]) == {chosen.job_id}
         self._let_go(chosen)
         self.expected[chosen.job_id] = "ready"
+        self.begun[chosen.job_id] -= 1
 
     def _let_go(self, claimed):
         self.held.remove(claimed)
@@ -120,6 +136,15 @@ class Lifecycle(RuleBasedStateMachine):
 
     @precondition(lambda self: self.expected)
     @rule(data=st.data())
+    def retry(self, data):
+        job_id = data.draw(st.sampled_from(sorted(self.expected)))
+        has_failed = self.expected[job_id] == "failed"
+        assert retry(DATABASE, job_id) is has_failed
+        if has_failed:
+            self.expected[job_id] = "ready"
+
+    @precondition(lambda self: self.expected)
+    @rule(data=st.data())
     def discard(self, data):
         job_id = data.draw(st.sampled_from(sorted(self.expected)))
         match self.expected[job_id]:
@@ -130,7 +155,7 @@ class Lifecycle(RuleBasedStateMachine):
                 assert discard(DATABASE, job_id) is False
             case _:
                 assert discard(DATABASE, job_id) is True
-                del self.expected[job_id]
+                del self.expected[job_id], self.begun[job_id]
 
     @invariant()
     def an_unfinished_job_has_exactly_one_row_and_a_finished_one_none(self):
@@ -142,9 +167,21 @@ class Lifecycle(RuleBasedStateMachine):
         assert tokens == {c.job_id: c.token for c in self.held}
 
     @invariant()
-    def an_attempt_counts_only_while_it_is_claimed_or_over(self):
-        attempts = ClaimedExecution.objects.values_list("attempts", flat=True)
-        assert set(attempts) <= {1}
+    def every_attempt_is_counted_and_a_release_is_none(self):
+        found = {}
+        for model in STATES.values():
+            found |= model.objects.values_list("pk", "attempts")
+        assert found == self.begun
+
+    @invariant()
+    def every_attempt_that_another_followed_is_kept(self):
+        kept = {job_id: [] for job_id in self.begun}
+        for job_id, attempt in Attempt.objects.values_list("job_id", "attempts"):
+            kept[job_id].append(attempt)
+        for job_id, attempts in kept.items():
+            waits = self.expected[job_id] in {"scheduled", "ready"}
+            last = self.begun[job_id] - (not waits)
+            assert sorted(attempts) == list(range(1, last + 1))
 
 
 @pytest.mark.timeout(600)

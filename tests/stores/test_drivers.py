@@ -4,6 +4,7 @@ import pytest
 from django.db import connection
 
 from tests.stores import test_contract as contract
+from tests.stores import test_contract_of_retries as retries
 
 store = contract.store
 
@@ -16,6 +17,8 @@ class TestParametersBoundOnTheServer(
     contract.TestSettle,
     contract.TestRelease,
     contract.TestDispatch,
+    retries.TestSettlingForAnotherAttempt,
+    retries.TestRetry,
 ):
     """PostgreSQL then plans without the values, and must know every type."""
 

@@ -1,5 +1,6 @@
 """Two connections at once. Each test names the race that must not be lost."""
 
+from dataclasses import replace
 from uuid import uuid4
 
 import pytest
@@ -10,9 +11,10 @@ from robust_queue.exceptions import UndiscardableError
 from robust_queue.lifecycle.claim import claim
 from robust_queue.lifecycle.discard import discard
 from robust_queue.lifecycle.dispatch import dispatch_due
+from robust_queue.lifecycle.failure import failed_to_record
 from robust_queue.lifecycle.release import release
 from robust_queue.lifecycle.settle import settle
-from robust_queue.models import ClaimedExecution, FinishedExecution
+from robust_queue.models import Attempt, ClaimedExecution, FinishedExecution
 from robust_queue.stores import conflicts
 from robust_queue.stores.rows import Finished
 from tests.support.invariants import state_of, states
@@ -37,6 +39,11 @@ def success(claimed):
         finished_at=now,
         result="null",
     )
+
+
+def to_be_tried_again(claimed):
+    outcome = failed_to_record(success(claimed), ValueError("boom"))
+    return replace(outcome, retry_at=outcome.finished_at)
 
 
 def many(count, **using):
@@ -138,13 +145,26 @@ def test_one_of_two_settlers_wins():
     many(50)
     claims = take()
     forwards = [success(c) for c in claims]
-    backwards = list(reversed(forwards))
+    backwards = [success(c) for c in reversed(claims)]
     won = in_threads(
-        [lambda: settle("default", forwards), lambda: settle("default", backwards)] * 2
+        [lambda: settle("default", forwards), lambda: settle("default", backwards)]
     )
     assert sum(map(len, won)) == 50
     assert FinishedExecution.objects.count() == 50
     assert not ClaimedExecution.objects.exists()
+
+
+def test_one_of_two_settlers_keeps_the_attempt():
+    many(50)
+    claims = take()
+    forwards = [to_be_tried_again(c) for c in claims]
+    backwards = [to_be_tried_again(c) for c in reversed(claims)]
+    won = in_threads(
+        [lambda: settle("default", forwards), lambda: settle("default", backwards)]
+    )
+    assert sum(map(len, won)) == 50
+    assert Attempt.objects.count() == 50
+    assert set(states().values()) == {"scheduled"}
 
 
 def test_settle_and_release_cannot_both_win():

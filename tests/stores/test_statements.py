@@ -12,7 +12,7 @@ from robust_queue.lifecycle.release import release
 from robust_queue.lifecycle.settle import settle
 from robust_queue.models import Pause
 from robust_queue.testing import drain
-from tests.stores.test_races import success
+from tests.stores.test_races import success, to_be_tried_again
 from tests.support.statements import statements
 from tests.testapp.tasks import add, note
 
@@ -89,6 +89,14 @@ def test_settling_a_batch(on_postgresql):
     with statements() as found:
         assert len(settle("default", outcomes)) == 50
     assert len(found.changes) == (1 if on_postgresql else 3)
+
+
+def test_settling_for_another_attempt_costs_one_insert_more(on_postgresql):
+    enqueue_all(note.bind(i) for i in range(50))
+    outcomes = [to_be_tried_again(each) for each in take(50)]
+    with statements() as found:
+        assert len(settle("default", outcomes)) == 50
+    assert len(found.changes) == (1 if on_postgresql else 4)
 
 
 def test_releasing_and_dispatching(on_postgresql):

@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+from datetime import timedelta
 from zoneinfo import ZoneInfo
 
 from django.db import DatabaseError, connection, connections, transaction
@@ -183,3 +184,30 @@ def enqueue_again(times):
 @task
 def create_customer(name):
     return Customer.objects.create(name=name)
+
+
+def minutes(exception, attempt):
+    return timedelta(minutes=attempt)
+
+
+@task(max_attempts=3, backoff=minutes, takes_context=True)
+def succeed_at_last(context, attempt=3):
+    performed.append(("attempt", context.attempt))
+    if context.attempt < attempt:
+        raise OSError(f"attempt {context.attempt}\nof many")
+    return context.attempt
+
+
+@task(max_attempts=3, backoff=lambda exception, attempt: timedelta(0))
+def fail_at_once_again():
+    raise OSError("again")
+
+
+@task(max_attempts=3, backoff=lambda exception, attempt: None)
+def see_no_use_in_trying():
+    raise OSError("no use")
+
+
+@task(max_attempts=3, backoff=lambda exception, attempt: 1 / 0)
+def stumble_over_its_backoff():
+    raise OSError("stumbles")

@@ -1,0 +1,39 @@
+"""Failed ──▶ ready again, because somebody asks for it."""
+
+from collections.abc import Iterable
+from uuid import UUID
+
+from django.utils import timezone
+
+from robust_queue.stores import store_for
+
+from .perform import options_of
+
+BATCH_SIZE = 500
+
+
+def retry(database: str, job_id: UUID | str) -> bool:
+    """Send a failed job back to its queue; False if it has not failed, or no longer.
+
+    It grants one more attempt, whatever ``max_attempts`` says: attempts are counted
+    on, and the failed one is kept among the earlier ones.
+    """
+    return retry_all(database, [job_id]) == 1
+
+
+def retry_all(database: str, job_ids: Iterable[UUID | str]) -> int:
+    """Send those of the jobs that have failed back to their queues; return how many.
+
+    In batches, each a transaction of its own, so that no lock is held for long.
+    """
+    wanted = [UUID(str(job_id)) for job_id in job_ids]
+    store = store_for(database)
+    batches = range(0, len(wanted), BATCH_SIZE)
+    return sum(
+        store.retry(wanted[i : i + BATCH_SIZE], rank=_rank, now=timezone.now())
+        for i in batches
+    )
+
+
+def _rank(alias: str, priority: int) -> int:
+    return options_of(alias).priority_order.rank(priority)
