@@ -56,8 +56,14 @@ def resolve(path: str) -> AnyTask:
     return task
 
 
+def discover() -> dict[str, AnyTask]:
+    """Look where tasks are declared, and return all of them by path."""
+    _discovery.begin()
+    return declared()
+
+
 def declared() -> dict[str, AnyTask]:
-    """All declared tasks by path."""
+    """All tasks declared so far by path."""
     return dict(_declared)
 
 

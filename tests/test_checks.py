@@ -8,15 +8,20 @@ from django.core.checks import Error, Tags, run_checks
 from django.core.checks.registry import registry
 
 import robust_queue
-from robust_queue import checks
+from robust_queue import checks, recurrence, recurring
 from robust_queue.backend import RobustQueueBackend
-from robust_queue.checks import check_backend, check_configuration
+from robust_queue.checks import (
+    check_backend,
+    check_configuration,
+    check_recurring_tasks,
+)
 from robust_queue.compat import task_backends
 from robust_queue.configuration import (
     MODULE_SETTINGS,
     ConfigurationOptions,
     WorkerConfiguration,
 )
+from tests.testapp.tasks import note
 
 BACKEND = "robust_queue.backend.RobustQueueBackend"
 # Ours need no database, but the checks of Django's models ask MariaDB for its version.
@@ -189,6 +194,41 @@ class TestQueues:
         assert check_backend(backend(queues=[])) == []
 
 
+class TestRecurringTasks:
+    @pytest.fixture(autouse=True)
+    def nothing_declared(self, monkeypatch):
+        monkeypatch.setattr(recurrence, "_declared", [])
+
+    def test_a_key_that_is_declared_at_two_places(self):
+        recurring(schedule="@daily", key="again")(note)
+        recurring(schedule="@daily", key="once")(note)
+        recurring(schedule="@hourly", key="again")(note)
+        first, _, second = (each.place for each in recurrence.declared())
+        [message] = check_recurring_tasks()
+        assert message.id == "robust_queue.E007"
+        assert message.msg == (
+            f"The recurring tasks of {first} and {second} have the same key, 'again'."
+        )
+        assert first.startswith(f"{__name__}:")
+        assert first != second
+        assert message.hint.startswith("Give each of them a key of its own")
+
+    def test_the_same_declaration_again(self):
+        for _ in range(2):
+            recurring(schedule="@daily", key="again")(note)
+        assert check_recurring_tasks() == []
+
+    def test_a_setting_that_cannot_be_read_is_reported_elsewhere(self, settings):
+        settings.ROBUST_QUEUE = {"task_modules": 3}
+        assert check_recurring_tasks() == []
+
+    @runs_all_checks
+    def test_django_asks(self):
+        recurring(schedule="@daily", key="again")(note)
+        recurring(schedule="@hourly", key="again")(note)
+        assert ids(ours(run_checks())) == ["E007"]
+
+
 @runs_all_checks
 class TestEverythingIsSaidOnce:
     @pytest.fixture(autouse=True)
@@ -238,7 +278,7 @@ def test_every_id_has_its_section_in_the_reference():
     source = Path(checks.messages.__file__).read_text()
     reference = REFERENCE.read_text()
     numbers = sorted(set(re.findall(r'"([EW]\d{3})"', source)))
-    assert len(numbers) == 12
+    assert len(numbers) == 13
     for number in numbers:
         assert f"(robust-queue-{number.lower()})=" in reference
         assert f"robust_queue.{number}" in reference

@@ -15,7 +15,7 @@ from django.core.checks.registry import registry
 from django.db import connections, router
 from django.utils.module_loading import import_string
 
-from robust_queue import configuration
+from robust_queue import configuration, recurrence
 from robust_queue.compat import belongs_to_backport, task_backends
 from robust_queue.exceptions import ConfigurationError
 
@@ -39,6 +39,7 @@ MARIADB_IN_ORDER = {(10, 10): 7, (10, 11): 6, (11, 0): 4, (11, 1): 3, (11, 2): 2
 def register_checks() -> None:
     """Tell Django about the checks; called when the apps are ready."""
     checks.register(check_configuration)
+    checks.register(check_recurring_tasks)
     checks.register(check_databases, checks.Tags.database)
 
 
@@ -62,6 +63,20 @@ def check_configuration(app_configs: Any = None, **kwargs: Any) -> list[CheckMes
     if not _framework_asks_backends():
         found += chain.from_iterable(map(check_backend, _backends()))
     return [*found, *_judge_databases(_queue_databases())]
+
+
+def check_recurring_tasks(app_configs: Any = None, **kwargs: Any) -> list[CheckMessage]:
+    """Judge what is declared with ``@recurring``, wherever tasks are declared."""
+    if configuration.problems():
+        return []  # it cannot be told where to look
+    places: dict[str, list[str]] = {}
+    for each in recurrence.declared():
+        places.setdefault(each.key, []).append(each.place)
+    return [
+        messages.key_declared_twice(key, found)
+        for key, found in places.items()
+        if len(found) > 1
+    ]
 
 
 def check_databases(

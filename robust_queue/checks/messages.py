@@ -1,5 +1,7 @@
 """What the checks say: cause, cure, and a link to the page that says more."""
 
+from collections.abc import Sequence
+
 from django.core import checks
 from django.core.checks import CheckMessage
 from django.db import connections
@@ -54,6 +56,14 @@ def statements_replicated(alias: str) -> CheckMessage:
         f"The server of database {alias!r} logs statements instead of rows, so it"
         " refuses every write at READ COMMITTED, the isolation level of the queue.",
         "Set binlog_format to MIXED or ROW.",
+    )
+
+
+def key_declared_twice(key: str, places: Sequence[str]) -> CheckMessage:
+    return _error(
+        "E007",
+        f"The recurring tasks of {' and '.join(places)} have the same key, {key!r}.",
+        "Give each of them a key of its own: only one would ever run.",
     )
 
 

@@ -1,0 +1,197 @@
+"""Installing: the table says what the code declares, and cursors are kept."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.utils import timezone
+
+from robust_queue import recurrence
+from robust_queue.arguments import load_call
+from robust_queue.lifecycle import recur
+from robust_queue.lifecycle.recur import install, next_instant, recurrences_of
+from robust_queue.models import RecurringTask
+from robust_queue.recurrence import Recurrence
+from robust_queue.schedules import Schedule
+from tests.support.threads import in_threads, started, uncommitted
+from tests.testapp import recurring_tasks
+from tests.testapp.recurring_tasks import ballerina, countdown_greeting, greet
+
+pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "other"])
+
+MORNING = datetime(2026, 1, 1, 6, tzinfo=UTC)
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def recurrence_of(task=greet, *, key="k", schedule="0 12 * * *", **options):
+    options = {"args": (), "kwargs": {}, "place": "here:1", **options}
+    if task is greet and not options["args"]:
+        options["args"] = ("Alice",)
+    return Recurrence(key=key, task=task, schedule=Schedule(schedule), **options)
+
+
+def put(*recurrences, now=MORNING):
+    install("default", recurrences, now=now)
+
+
+def row(key="k"):
+    return RecurringTask.objects.get(key=key)
+
+
+class TestAdded:
+    def test_a_declaration_becomes_a_row(self):
+        put(
+            recurrence_of(
+                countdown_greeting,
+                args=(10, 5),
+                kwargs={"name": "Sahur"},
+                queue_name="urgent",
+                priority=7,
+            )
+        )
+        found = row()
+        assert found.task_path == countdown_greeting.module_path
+        assert found.schedule == "0 12 * * *"
+        assert load_call(found.arguments) == ([10, 5], {"name": "Sahur"})
+        assert (found.queue_name, found.priority) == ("urgent", 7)
+        assert (found.static, found.enabled) == (True, True)
+        assert found.next_run_at == NOON
+
+    def test_an_unset_queue_and_priority_stay_unset(self):
+        put(recurrence_of())
+        assert (row().queue_name, row().priority) == ("", None)
+
+    def test_the_clock_is_that_of_the_project(self, settings):
+        settings.TIME_ZONE = "Europe/Berlin"
+        put(recurrence_of())
+        assert row().next_run_at == NOON - timedelta(hours=1)
+
+    def test_not_that_of_whoever_happens_to_be_active(self):
+        with timezone.override("Asia/Tokyo"):
+            put(recurrence_of())
+        assert row().next_run_at == NOON
+
+    def test_a_project_without_time_zones(self, settings):
+        settings.USE_TZ = False
+        settings.TIME_ZONE = "Europe/Berlin"
+        put(recurrence_of(), now=MORNING.replace(tzinfo=None))
+        assert row().next_run_at == NOON.replace(tzinfo=None)
+
+
+class TestInstalledAgain:
+    def test_nothing_is_written(self):
+        put(recurrence_of())
+        before = row().updated_at
+        put(recurrence_of(), now=NOON + timedelta(hours=1))
+        assert row().updated_at == before
+
+    def test_the_cursor_stays_although_its_instant_has_passed(self):
+        put(recurrence_of())
+        put(recurrence_of(args=("Bob",), priority=3), now=NOON + timedelta(hours=1))
+        assert row().next_run_at == NOON
+        assert load_call(row().arguments) == (["Bob"], {})
+        assert row().priority == 3
+
+    def test_another_schedule_counts_from_now(self):
+        put(recurrence_of())
+        now = NOON + timedelta(hours=1)
+        put(recurrence_of(schedule="30 * * * *"), now=now)
+        assert row().schedule == "30 * * * *"
+        assert row().next_run_at == now + timedelta(minutes=30)
+
+    def test_another_task(self):
+        put(recurrence_of())
+        put(recurrence_of(ballerina))
+        assert row().task_path == ballerina.module_path
+
+    def test_what_an_operator_disabled_stays_disabled(self):
+        put(recurrence_of())
+        RecurringTask.objects.update(enabled=False)
+        put(recurrence_of(schedule="@daily"))
+        assert row().enabled is False
+
+    def test_a_lost_cursor_is_found_again(self):
+        put(recurrence_of())
+        RecurringTask.objects.update(next_run_at=None)
+        put(recurrence_of())
+        assert row().next_run_at == NOON
+
+
+class TestRemoved:
+    def test_what_is_no_longer_declared(self):
+        put(recurrence_of(key="a"), recurrence_of(key="b"))
+        put(recurrence_of(key="b"))
+        assert [each.key for each in RecurringTask.objects.all()] == ["b"]
+
+    def test_everything(self):
+        put(recurrence_of(key="a"), recurrence_of(key="b"))
+        put()
+        assert not RecurringTask.objects.exists()
+
+    def test_what_was_made_at_run_time_is_left_alone(self):
+        put(recurrence_of())
+        RecurringTask.objects.update(static=False)
+        put()
+        assert row().static is False
+
+    def test_also_if_its_key_is_declared(self, caplog):
+        put(recurrence_of())
+        RecurringTask.objects.update(static=False)
+        put(recurrence_of(schedule="@daily"))
+        assert row().schedule == "0 12 * * *"
+        assert "'k' of here:1 is not installed" in caplog.text
+
+
+class TestSeveralSchedulers:
+    def test_all_at_once(self):
+        wanted = [recurrence_of(key=f"k{n}") for n in range(20)]
+        for recurrences in (wanted, wanted[:10], wanted[5:]):
+            in_threads([lambda each=recurrences: put(*each)] * 4)
+            keys = RecurringTask.objects.values_list("key", flat=True)
+            assert sorted(keys) == sorted(each.key for each in recurrences)
+
+    def test_one_that_waits_for_another_goes_on(self, row_locks):
+        with uncommitted(put, recurrence_of(key="a"), recurrence_of(key="b")):
+            second = started(put, recurrence_of(key="b"), recurrence_of(key="c"))
+        second.result(30)
+        # The second has begun while the rows of the first were not to be seen yet.
+        keys = set(RecurringTask.objects.values_list("key", flat=True))
+        assert keys >= {"b", "c"}
+
+    def test_who_comes_second_does_not_set_a_cursor_back(self):
+        put(recurrence_of())
+        changed, stale = recurrence_of(schedule="@hourly"), row()
+        put(changed)
+        RecurringTask.objects.update(next_run_at=NOON)
+        recur._update("default", stale, changed, MORNING)
+        assert row().next_run_at == NOON
+
+
+class TestWhatBelongsWhere:
+    @pytest.fixture(autouse=True)
+    def only_ours(self, monkeypatch):
+        ours = [
+            each
+            for each in recurrence._declared
+            if each.place.startswith(recurring_tasks.__name__)
+        ]
+        monkeypatch.setattr(recurrence, "_declared", ours)
+
+    def keys(self, database):
+        return {each.key for each in recurrences_of(database)}
+
+    def test_where_the_backend_keeps_its_jobs(self):
+        assert self.keys("other") == {"elsewhere"}
+        assert "greet_bob" in self.keys("default")
+
+    def test_tasks_of_other_backends_belong_to_the_first_queue(self, settings):
+        assert "immediate" in self.keys("default")
+        tasks = dict(settings.TASKS)
+        settings.TASKS = {"other": tasks.pop("other"), **tasks}
+        assert self.keys("other") == {"elsewhere", "immediate"}
+
+    def test_each_is_installed_in_its_own(self):
+        for database in ("default", "other"):
+            install(database, recurrences_of(database), now=MORNING)
+        assert RecurringTask.objects.using("other").get().key == "elsewhere"
+        assert next_instant("other") == MORNING + timedelta(hours=1)
+        assert RecurringTask.objects.using("default").count() == 7
