@@ -29,7 +29,7 @@ from django.core.management import get_commands
 from django.utils.module_loading import import_string
 
 import robust_queue
-from robust_queue import configuration, registry
+from robust_queue import configuration, recurrence, registry
 from robust_queue.arguments import classes
 from robust_queue.backend import RobustQueueBackend
 from robust_queue.models import Job
@@ -192,6 +192,7 @@ def _run_if_test(value: object) -> None:
 def isolated(monkeypatch):
     """What a page declares or assigns is forgotten when it has been run."""
     monkeypatch.setattr(registry, "_declared", registry.declared())
+    monkeypatch.setattr(recurrence, "_declared", [])
     monkeypatch.setattr(classes, "_storable", dict(classes._storable))
     before = dict(vars(robust_queue))
     yield
