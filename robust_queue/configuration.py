@@ -41,6 +41,7 @@ from robust_queue.rules import (
 MODULE_SETTINGS = (
     "process_heartbeat_interval",
     "process_alive_threshold",
+    "process_boot_timeout",
     "shutdown_timeout",
     "supervisor_pidfile",
     "preserve_finished_jobs",
@@ -107,6 +108,7 @@ class ConfigurationOptions:
     dispatchers: Dispatchers = None
     process_heartbeat_interval: Interval = timedelta(seconds=60)
     process_alive_threshold: Interval = timedelta(minutes=5)
+    process_boot_timeout: Interval = timedelta(minutes=5)
     shutdown_timeout: Age = timedelta(seconds=5)
     supervisor_pidfile: File = "tmp/pids/robust_queue_supervisor.pid"
     preserve_finished_jobs: Flag = True

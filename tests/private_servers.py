@@ -2,7 +2,8 @@
 
 They listen on a unix socket only, so ports never clash; they run as an unprivileged
 user, since both refuse root; and they do not wait for the disk, since their data
-lives no longer than the tests. Each is a context manager that yields its URL.
+lives no longer than the tests. Each is a context manager that yields its URL, or the
+server itself for those who want to stop and start it.
 
 A forked child inherits these context managers, and may leave them when it ends, but
 only the process that entered one stops the server or removes the folder.
@@ -50,9 +51,83 @@ class ServiceError(RuntimeError):
     """A database server is missing, misnamed or does not start."""
 
 
+class Server:
+    """A server that can be stopped, and started again at the same address."""
+
+    def __init__(
+        self,
+        url: str,
+        command: Command,
+        folder: Path,
+        *,
+        stop: signal.Signals,
+        crash: signal.Signals,
+        is_up: Callable[[], bool],
+    ) -> None:
+        self.url = url
+        self._command = [*_guard(stop), *command]
+        self._folder = folder
+        self._stop = stop
+        self._crash = crash
+        self._is_up = is_up
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        with _log(self._folder) as log:
+            # Its own session: Ctrl-C is for pytest, which still needs the server then.
+            self._process = subprocess.Popen(
+                self._command,
+                cwd=self._folder,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        deadline = time.monotonic() + SECONDS_TO_START
+        while not self._is_up():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                raise ServiceError(
+                    f"A server does not start: {_last_words(self._folder)}"
+                )
+            time.sleep(0.05)
+
+    def stop(self) -> None:
+        """Disconnect everybody and end in order."""
+        self._end(self._stop)
+
+    def crash(self) -> None:
+        """End at once, as if it had been killed."""
+        self._end(self._crash)
+
+    def _end(self, number: signal.Signals) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.send_signal(number)
+        try:
+            process.wait(SECONDS_TO_STOP)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
 @contextmanager
 def private_postgresql() -> Iterator[str]:
     """Run a PostgreSQL server for the block."""
+    with postgresql_server() as server:
+        yield server.url
+
+
+@contextmanager
+def private_mariadb() -> Iterator[str]:
+    """Run a MariaDB server for the block."""
+    with mariadb_server() as server:
+        yield server.url
+
+
+@contextmanager
+def postgresql_server(*options: str) -> Iterator[Server]:
+    """Run a PostgreSQL server for the block, which may stop and start it."""
     programs = postgresql_programs()
     with private_folder() as folder:
         data: Command = ["-D", folder / "data"]
@@ -65,17 +140,26 @@ def private_postgresql() -> Iterator[str]:
             "-k",
             folder,
             *POSTGRESQL_OPTIONS,
+            *options,
         ]
         ready: Command = [programs / "pg_isready", "-q", "-h", folder, "-p", "5432"]
-        # SIGINT disconnects the clients; SIGTERM would wait for them to leave.
-        with _running(command, folder, stop=signal.SIGINT) as server:
-            _wait(server, folder, until=lambda: _succeeds(ready))
-            yield f"postgresql://postgres@/?socket={folder}"
+        server = Server(
+            f"postgresql://postgres@/?socket={folder}",
+            command,
+            folder,
+            # SIGINT disconnects the clients; SIGTERM would wait for them to leave.
+            stop=signal.SIGINT,
+            # SIGKILL would leave its children behind.
+            crash=signal.SIGQUIT,
+            is_up=lambda: _succeeds(ready),
+        )
+        with _running(server):
+            yield server
 
 
 @contextmanager
-def private_mariadb() -> Iterator[str]:
-    """Run a MariaDB server for the block."""
+def mariadb_server(*options: str) -> Iterator[Server]:
+    """Run a MariaDB server for the block, which may stop and start it."""
     program, install = mariadb_programs()
     with private_folder() as folder:
         # MariaDB takes --no-defaults in the first place only.
@@ -86,10 +170,16 @@ def private_mariadb() -> Iterator[str]:
         _prepare([install, *data, *account], folder)
         door = folder / "s.sock"
         files = [f"--socket={door}", f"--pid-file={folder / 'pid'}"]
-        command: Command = [program, *data, *files, *MARIADB_OPTIONS]
-        with _running(command, folder, stop=signal.SIGTERM) as server:
-            _wait(server, folder, until=lambda: _greets(door))
-            yield f"mariadb://root@/?socket={door}"
+        server = Server(
+            f"mariadb://root@/?socket={door}",
+            [program, *data, *files, *MARIADB_OPTIONS, *options],
+            folder,
+            stop=signal.SIGTERM,
+            crash=signal.SIGKILL,
+            is_up=lambda: _greets(door),
+        )
+        with _running(server):
+            yield server
 
 
 @contextmanager
@@ -150,21 +240,14 @@ def _prepare(command: Command, folder: Path) -> None:
 
 
 @contextmanager
-def _running(
-    command: Command, folder: Path, *, stop: signal.Signals
-) -> Iterator[subprocess.Popen[bytes]]:
+def _running(server: Server) -> Iterator[None]:
     owner = os.getpid()
-    with _log(folder) as log:
-        command = [*_guard(stop), *command]
-        # Its own session: Ctrl-C is for pytest, which still needs the server then.
-        server = subprocess.Popen(
-            command, cwd=folder, stdout=log, stderr=log, start_new_session=True
-        )
     try:
-        yield server
+        server.start()
+        yield
     finally:
         if os.getpid() == owner:
-            _stop(server, stop)
+            server.stop()
 
 
 def _guard(stop: signal.Signals) -> Command:
@@ -184,25 +267,6 @@ def _guard(stop: signal.Signals) -> Command:
 def _unprivileged() -> tuple[int, int]:
     nobody = pwd.getpwnam("nobody")
     return nobody.pw_uid, nobody.pw_gid
-
-
-def _wait(
-    server: subprocess.Popen[bytes], folder: Path, *, until: Callable[[], bool]
-) -> None:
-    deadline = time.monotonic() + SECONDS_TO_START
-    while not until():
-        if server.poll() is not None or time.monotonic() > deadline:
-            raise ServiceError(f"A server does not start: {_last_words(folder)}")
-        time.sleep(0.05)
-
-
-def _stop(server: subprocess.Popen[bytes], stop: signal.Signals) -> None:
-    server.send_signal(stop)
-    try:
-        server.wait(SECONDS_TO_STOP)
-    except subprocess.TimeoutExpired:
-        server.kill()
-        server.wait()
 
 
 def _succeeds(command: Command) -> bool:

@@ -55,10 +55,15 @@ def database(kind: str, name: str = "default") -> dict[str, Any]:
     NAME is the name of the test database, so that a sub-process of a test which
     merely imports the settings meets the database of its test.
     """
+    if kind not in VARIABLES:
+        raise ServiceError(f"No database {kind!r}: choose from {', '.join(VARIABLES)}.")
+    return entry(kind, _address(kind), _unique(name))
+
+
+def entry(kind: str, address: str, name: str) -> dict[str, Any]:
+    """Return the DATABASES entry of the database of that name at that address."""
     entries = {"sqlite": _sqlite, "postgresql": _postgresql, "mariadb": _mariadb}
-    if kind not in entries:
-        raise ServiceError(f"No database {kind!r}: choose from {', '.join(entries)}.")
-    return entries[kind](_address(kind), _unique(name))
+    return entries[kind](address, name)
 
 
 @contextmanager

@@ -64,6 +64,7 @@ class TestDefaults:
             "dispatchers": None,
             "process_heartbeat_interval": 60 * SECOND,
             "process_alive_threshold": 5 * MINUTE,
+            "process_boot_timeout": 5 * MINUTE,
             "shutdown_timeout": 5 * SECOND,
             "supervisor_pidfile": "tmp/pids/robust_queue_supervisor.pid",
             "preserve_finished_jobs": True,

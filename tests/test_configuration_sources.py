@@ -65,6 +65,7 @@ class TestPrecedence:
         [
             ("process_heartbeat_interval", 2 * SECOND),
             ("process_alive_threshold", 10 * MINUTE),
+            ("process_boot_timeout", 10 * MINUTE),
             ("shutdown_timeout", timedelta(0)),
             ("supervisor_pidfile", "/run/queue.pid"),
             ("preserve_finished_jobs", False),

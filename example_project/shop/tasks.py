@@ -4,6 +4,7 @@ Nothing leaves the machine: a receipt is a line of text, a photo a pair of numbe
 """
 
 import asyncio
+import time
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -11,7 +12,7 @@ from decimal import Decimal
 from django.db.models import Count, Sum
 from django.utils import timezone
 
-from robust_queue import storable, task
+from robust_queue import exponential, storable, task
 
 from .models import Order
 
@@ -88,3 +89,10 @@ async def ask_supplier(article: str) -> int:
     """Ask how many are in stock; tasks may be coroutines."""
     await asyncio.sleep(0.05)
     return IN_STOCK.get(article, 0)
+
+
+@task(queue_name="parcels", max_attempts=20, backoff=exponential(0.5, cap=2))
+def pack_parcel(number: int) -> str:
+    """Take a while. If the worker dies meanwhile, another one begins anew."""
+    time.sleep(0.4)
+    return f"parcel {number}"

@@ -33,8 +33,8 @@ from robust_queue.stores import store_for
 from robust_queue.stores.rows import NewJob
 
 from . import announce
+from .names import check_queue_name
 
-QUEUE_NAME_LENGTH = 128
 TASK_PATH_LENGTH = 255
 
 
@@ -187,16 +187,7 @@ def _result(job: NewJob, call: Call) -> AnyResult:
 
 
 def _check_names(task: AnyTask) -> None:
-    name = task.queue_name
-    if not isinstance(name, str) or not name or len(name) > QUEUE_NAME_LENGTH:
-        raise InvalidTask(
-            f"Queue {name!r}: a name has 1 to {QUEUE_NAME_LENGTH} characters."
-        )
-    if "*" in name or not name.isprintable() or name != name.strip():
-        raise InvalidTask(
-            f"Queue {name!r}: a name has no '*', no control characters and no "
-            "space at its ends."
-        )
+    check_queue_name(task.queue_name)
     if len(task.module_path) > TASK_PATH_LENGTH:
         raise InvalidTask(
             f"Task {task.module_path!r}: the path of a task has at most "

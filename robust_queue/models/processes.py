@@ -1,9 +1,82 @@
 """Processes: who is alive."""
 
+import os
+import socket
+from datetime import timedelta
+from typing import Any, Self
+from uuid import UUID
+
+from django.conf import settings
 from django.db import models
+from django.db.models.expressions import CombinedExpression
+from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 from robust_queue.fields import IdField, NameField
+
+
+class DatabaseNow(Now):
+    """The moment by the server's own clock, in the form in which moments are stored.
+
+    Hosts disagree about the time. Who has been silent for how long is judged by the
+    one clock that all of them share.
+    """
+
+    def as_mysql(self, compiler: Any, connection: Any, **kwargs: Any) -> Any:
+        # Django stores UTC without setting the zone of the session.
+        template = "UTC_TIMESTAMP(6)" if settings.USE_TZ else "LOCALTIMESTAMP(6)"
+        return self.as_sql(compiler, connection, template=template, **kwargs)
+
+    def as_sqlite(self, compiler: Any, connection: Any, **kwargs: Any) -> Any:
+        zone = "" if settings.USE_TZ else ", 'localtime'"
+        template = f"STRFTIME('%%%%Y-%%%%m-%%%%d %%%%H:%%%%M:%%%%f', 'NOW'{zone})"
+        return self.as_sql(compiler, connection, template=template, **kwargs)
+
+
+class ProcessQuerySet(models.QuerySet["Process"]):
+    """Processes, narrowed by when they were last heard of."""
+
+    def register(
+        self,
+        kind: str,
+        *,
+        identity: UUID,
+        supervisor_id: UUID | None = None,
+        metadata: str = "",
+    ) -> "Process":
+        """Write this process down as alive."""
+        return self.create(
+            id=identity,
+            kind=kind,
+            name=name_of(kind, identity, pid=os.getpid()),
+            pid=os.getpid(),
+            hostname=socket.gethostname()[:255],
+            supervisor_id=supervisor_id,
+            metadata=metadata,
+            created_at=DatabaseNow(),
+            last_heartbeat_at=DatabaseNow(),
+        )
+
+    def beat(self, identity: UUID) -> bool:
+        """Tell that a process is alive; False if it was taken for dead."""
+        return bool(self.filter(pk=identity).update(last_heartbeat_at=DatabaseNow()))
+
+    def silent_for(self, threshold: timedelta) -> Self:
+        """Those that have not been heard of for longer than that."""
+        return self.filter(last_heartbeat_at__lt=_ago(threshold))
+
+    def heard_within(self, threshold: timedelta) -> Self:
+        """Those that have been heard of since."""
+        return self.filter(last_heartbeat_at__gte=_ago(threshold))
+
+
+def name_of(kind: str, identity: UUID, *, pid: int) -> str:
+    """What people and logs call a process: unique, and telling where to look for it."""
+    return f"{kind.lower()}-{identity.hex[-8:]}:{pid}@{socket.gethostname()}"[:128]
+
+
+def _ago(threshold: timedelta) -> CombinedExpression:
+    return DatabaseNow() - threshold
 
 
 class Process(models.Model):
@@ -18,6 +91,8 @@ class Process(models.Model):
     metadata = models.TextField(_("metadata"), default="", blank=True)
     created_at = models.DateTimeField(_("started at"))
     last_heartbeat_at = models.DateTimeField(_("last heartbeat"))
+
+    objects = ProcessQuerySet.as_manager()
 
     class Meta:
         db_table = "robust_queue_processes"

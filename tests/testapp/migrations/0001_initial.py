@@ -48,4 +48,21 @@ class Migration(migrations.Migration):
                 ),
             ],
         ),
+        migrations.CreateModel(
+            name="Mark",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                ("label", models.CharField(db_index=True, max_length=100)),
+                ("pid", models.PositiveIntegerField()),
+                ("at", models.DateTimeField(auto_now_add=True)),
+            ],
+        ),
     ]

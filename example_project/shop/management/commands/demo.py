@@ -1,5 +1,6 @@
-"""`manage.py demo`: a load for the shop, run in this process and judged."""
+"""`manage.py demo`: a load for the shop, run by real supervisors and judged."""
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,43 +10,68 @@ from typing import Any
 from django.core.management import BaseCommand, CommandError, call_command
 from django.db import connection
 
-from example_project.shop import demonstration
+from example_project.shop import demonstration, good_and_bad
 from example_project.shop.demonstration import Scene
+from example_project.shop.supervising import running
 
 HEADINGS = ("task", "what it shows", "state", "result or error")
+LONGEST = 60
 
 
 class Command(BaseCommand):
     help = (
-        "Enqueue a believable load in a fresh database, run it in this process, tell "
-        "what happened, and fail unless all of it went as it should."
+        "Enqueue a believable load in a fresh database, let real supervisors run it, "
+        "kill a worker again and again, tell what happened, and fail unless all of it "
+        "went as it should."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        with _fresh_database():
+        with _fresh_database() as folder:
             self._say("A fresh SQLite database is ready.")
-            scenes = demonstration.enqueue_everything()
-            demonstration.roll_back()
-            self._say(
-                f"{len(scenes)} tasks are enqueued, and one more in a transaction that "
-                "was rolled back. Running them in this process ..."
-            )
-            demonstration.run_everything()
-            self._show(scenes)
-            self._judge(demonstration.promises(scenes))
+            promises = self._show_the_shop(folder) | self._show_the_race(folder)
+            self._judge(promises)
+
+    def _show_the_shop(self, folder: Path) -> dict[str, bool]:
+        scenes = demonstration.enqueue_everything()
+        demonstration.roll_back()
+        self._say(
+            f"{len(scenes)} tasks are enqueued, and one more in a transaction that was "
+            "rolled back.\nmanage.py robust_queue --until-empty runs them:\n"
+        )
+        self._run_until_empty(folder / "shop.log")
+        self._show(scenes)
+        return demonstration.promises(scenes)
+
+    def _run_until_empty(self, log: Path) -> None:
+        # Twice: what is for later is not waited for, and is due by then.
+        for _ in range(2):
+            demonstration.wait_for_delayed()
+            with running("--until-empty", log=log) as supervisor:
+                code = supervisor.wait(LONGEST)
+            if code:
+                raise CommandError(f"Exit code {code}.\n{log.read_text()}")
+        self._say(log.read_text())
+
+    def _show_the_race(self, folder: Path) -> dict[str, bool]:
+        self._say(
+            f"{good_and_bad.PARCELS} parcels, a good worker and a bad one, which is "
+            "killed again and again:\n"
+        )
+        return good_and_bad.pack_everything(folder, self._say)
 
     def _say(self, sentence: str) -> None:
         self.stdout.write(sentence)
+        self.stdout.flush()
 
     def _show(self, scenes: Sequence[Scene]) -> None:
         rows = [HEADINGS, *map(_row, scenes)]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        self._say("")
         for row in rows:
             self._say("  ".join(map(str.ljust, row, widths)).rstrip())
         self._say("")
 
     def _judge(self, promises: dict[str, bool]) -> None:
+        self._say("")
         for promise, is_kept in promises.items():
             verdict = self.style.SUCCESS("yes") if is_kept else self.style.ERROR("NO ")
             self._say(f"{verdict}  {promise}")
@@ -59,16 +85,19 @@ def _row(scene: Scene) -> tuple[str, str, str, str]:
 
 
 @contextmanager
-def _fresh_database() -> Iterator[None]:
-    """Turn the connection to a new file for the block, as a test run would."""
+def _fresh_database() -> Iterator[Path]:
+    """Turn to a new file for the block, here and in the processes started meanwhile."""
     usual = connection.settings_dict["NAME"]
     with TemporaryDirectory(prefix="robust-queue-demo-") as folder:
-        _switch_to(Path(folder) / "demo.sqlite3")
+        path = Path(folder) / "demo.sqlite3"
+        os.environ["SHOP_DATABASE"] = str(path)
+        _switch_to(path)
         try:
             call_command("migrate", verbosity=0)
-            yield
+            yield Path(folder)
         finally:
             _switch_to(usual)
+            del os.environ["SHOP_DATABASE"]
 
 
 def _switch_to(name: Path | str) -> None:

@@ -1,0 +1,127 @@
+"""What all pages have in common: they are read only, and cheap on deep tables."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from django.contrib import admin
+from django.contrib.admin.views.main import ChangeList
+from django.contrib.auth import get_permission_codename
+from django.core.paginator import Paginator
+from django.db.models import Model, Q, QuerySet
+from django.http import HttpRequest
+from django.utils.functional import cached_property
+from django.utils.translation import gettext_lazy as _
+
+from robust_queue.models import Job
+
+from . import display
+
+# As many rows as a list counts, shows and acts on. Who looks for more narrows it down.
+REACH = 10_000
+
+
+class BoundedPaginator(Paginator):  # type: ignore[type-arg]
+    """Stops counting where nobody would turn the pages any more."""
+
+    @cached_property
+    def count(self) -> int:
+        rows: Any = self.object_list
+        return int(rows.order_by().values("pk")[:REACH].count())
+
+
+class LeanChangeList(ChangeList):
+    """Leaves columns in the database that no list shows; some hold a megabyte."""
+
+    def get_queryset(self, *args: Any, **kwargs: Any) -> QuerySet[Model]:
+        model_admin: Any = self.model_admin
+        rows = super().get_queryset(*args, **kwargs)
+        return rows.defer(*model_admin.wide_columns)
+
+
+class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    """Rows change through the verbs of the lifecycle, never through a form."""
+
+    show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER  # each would count the whole table
+    paginator = BoundedPaginator
+    sortable_by = ()  # only the list's own order follows an index
+    wide_columns: Sequence[str] = ()
+    # Lookups for a search: by id where an id is given, else by the whole name.
+    id_lookups: Sequence[str] = ()
+    name_lookups: Sequence[str] = ()
+
+    class Media:
+        css = {"all": ["robust_queue/admin.css"]}
+
+    def has_add_permission(self, request: HttpRequest, *args: Any) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_operate_permission(self, request: HttpRequest) -> bool:
+        """May this user do what the actions do? Who may change rows elsewhere may."""
+        codename = get_permission_codename("change", self.opts)
+        return request.user.has_perm(f"{self.opts.app_label}.{codename}")
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return LeanChangeList
+
+    def get_search_fields(self, request: HttpRequest) -> list[str]:
+        return [*self.id_lookups, *self.name_lookups]
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        term = search_term.strip()
+        if not term:
+            return queryset, False
+        identity = _id_in(term)
+        # A list without ids may well have names that look like one.
+        lookups = self.id_lookups if identity and self.id_lookups else self.name_lookups
+        value = identity if lookups is self.id_lookups else term
+        conditions = [(lookup, value) for lookup in lookups]
+        return queryset.filter(Q(*conditions, _connector=Q.OR)), False
+
+
+class JobRowAdmin(ReadOnlyAdmin):
+    """Rows that belong to a job, listed with its task and found by it."""
+
+    id_lookups = ("job_id",)
+    name_lookups = ("job__task_path",)
+    search_help_text = _("The id of a job, or the whole path of a task.")
+    wide_columns: Sequence[str] = ("job__arguments", "job__metadata")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return super().get_queryset(request).select_related("job")
+
+    @admin.display(description=_("task"))
+    def task(self, row: Any) -> Any:
+        return display.path(row.job.task_path)
+
+    @admin.display(description=_("job"))
+    def job_link(self, row: Any) -> Any:
+        return display.link(self.admin_site, Job, row.job_id, row.job_id)
+
+    @admin.display(description=_("arguments"))
+    def shown_arguments(self, row: Any) -> Any:
+        return display.arguments(row.job.arguments)
+
+    @admin.display(description=_("message"))
+    def shown_message(self, row: Any) -> Any:
+        return display.block(row.message)
+
+    @admin.display(description=_("traceback"))
+    def shown_traceback(self, row: Any) -> Any:
+        return display.block(row.traceback)
+
+
+def _id_in(term: str) -> UUID | None:
+    try:
+        return UUID(term)
+    except ValueError:
+        return None

@@ -1,0 +1,136 @@
+"""Jobs and their earlier attempts."""
+
+from typing import Any, cast
+
+from django.contrib import admin
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
+
+from robust_queue.models import Attempt, Job
+from robust_queue.models.jobs import JobQuerySet
+
+from . import display
+from .base import JobRowAdmin, ReadOnlyAdmin
+from .filters import QueueFilter, StateFilter
+
+
+class AttemptInline(admin.TabularInline):  # type: ignore[type-arg]
+    """The attempts before the latest, on the page of their job."""
+
+    model = Attempt
+    readonly_fields = [
+        "attempts",
+        "worker_id",
+        "started_at",
+        "finished_at",
+        "exception_class",
+    ]
+    fields = [*readonly_fields]
+    ordering = ["attempts"]
+    extra = 0
+    can_delete = False
+    show_change_link = True
+    verbose_name_plural = _("earlier attempts")
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+@admin.register(Job)
+class JobAdmin(ReadOnlyAdmin):
+    """What was asked for, and where it stands."""
+
+    list_display = [
+        "task",
+        "shown_state",
+        "queue_name",
+        "priority",
+        "enqueued_at",
+        "id",
+    ]
+    list_filter = [StateFilter, QueueFilter]
+    id_lookups = ("pk",)
+    name_lookups = ("task_path",)
+    search_help_text = _("The id of a job, or the whole path of a task.")
+    ordering = ["-id"]
+    wide_columns = (
+        "arguments",
+        "metadata",
+        "finished_execution__result",
+        "failed_execution__message",
+        "failed_execution__traceback",
+    )
+    fields = [
+        "id",
+        "task_path",
+        "execution",
+        "shown_arguments",
+        "queue_name",
+        "priority",
+        "backend",
+        "concurrency_key",
+        "enqueued_at",
+        "run_after",
+        "shown_metadata",
+    ]
+    readonly_fields = ["id", "execution", "shown_arguments", "shown_metadata"]
+    inlines = [AttemptInline]
+
+    def get_queryset(self, request: HttpRequest) -> JobQuerySet:
+        jobs: Any = super().get_queryset(request)
+        return cast("JobQuerySet", jobs.with_state())
+
+    @admin.display(description=_("task"))
+    def task(self, job: Job) -> Any:
+        return display.path(job.task_path)
+
+    @admin.display(description=_("state"))
+    def shown_state(self, job: Job) -> Any:
+        return display.STATES[job.state]
+
+    @admin.display(description=_("state"))
+    def execution(self, job: Job) -> Any:
+        row = getattr(job, f"{job.state}_execution", None)
+        if row is None:
+            return self.shown_state(job)
+        return display.link(self.admin_site, type(row), job.pk, self.shown_state(job))
+
+    @admin.display(description=_("arguments"))
+    def shown_arguments(self, job: Job) -> Any:
+        return display.arguments(job.arguments)
+
+    @admin.display(description=_("metadata"))
+    def shown_metadata(self, job: Job) -> Any:
+        return display.structure(job.metadata)
+
+
+@admin.register(Attempt)
+class AttemptAdmin(JobRowAdmin):
+    """Failed attempts that another one followed."""
+
+    list_display = [
+        "task",
+        "attempts",
+        "exception_class",
+        "worker_id",
+        "started_at",
+        "finished_at",
+        "job_id",
+    ]
+    wide_columns = (*JobRowAdmin.wide_columns, "message", "traceback")
+    ordering = ["-pk"]
+    fields = [
+        "job_link",
+        "task",
+        "attempts",
+        "worker_id",
+        "started_at",
+        "finished_at",
+        "exception_class",
+        "shown_message",
+        "shown_traceback",
+    ]
+    readonly_fields = ["job_link", "task", "shown_message", "shown_traceback"]

@@ -1,0 +1,38 @@
+"""What is counted or locked across jobs."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.utils.translation import gettext_lazy as _
+
+from robust_queue.models import Job, Semaphore, UniqueLock
+
+from . import display
+from .base import ReadOnlyAdmin
+
+
+@admin.register(Semaphore)
+class SemaphoreAdmin(ReadOnlyAdmin):
+    """The free slots of each concurrency key."""
+
+    list_display = ["key", "value", "limit", "expires_at"]
+    name_lookups = ("key",)
+    search_help_text = _("The whole key.")
+    ordering = ["key"]
+
+
+@admin.register(UniqueLock)
+class UniqueLockAdmin(ReadOnlyAdmin):
+    """Which job keeps others like it from being enqueued."""
+
+    list_display = ["key", "job_id", "expires_at"]
+    id_lookups = ("job_id",)
+    name_lookups = ("key",)
+    search_help_text = _("The id of a job, or the whole key.")
+    ordering = ["key"]
+    fields = ["key", "job_link", "expires_at"]
+    readonly_fields = ["job_link"]
+
+    @admin.display(description=_("job"))
+    def job_link(self, lock: UniqueLock) -> Any:
+        return display.link(self.admin_site, Job, lock.job_id, lock.job_id)

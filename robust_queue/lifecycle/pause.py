@@ -1,0 +1,35 @@
+"""A queue that gives out work ◀──▶ one that gives out none. Running jobs go on."""
+
+from django.db import IntegrityError, transaction
+
+from robust_queue.models import Pause
+from robust_queue.stores.conflicts import retried
+
+from .names import check_queue_name
+
+
+def pause(database: str, queue_name: str) -> bool:
+    """Give out no work of this queue from the next poll on; False if it is so already.
+
+    Jobs can still be enqueued there; those that a worker has are not interrupted.
+    """
+    check_queue_name(queue_name)
+    return retried(database, lambda: _insert(database, queue_name))
+
+
+def resume(database: str, queue_name: str) -> bool:
+    """Give out the work of a paused queue again; False if it was not paused."""
+    check_queue_name(queue_name)
+    paused = Pause.objects.using(database).filter(pk=queue_name)
+    deleted, _ = retried(database, paused.delete)
+    return bool(deleted)
+
+
+def _insert(database: str, queue_name: str) -> bool:
+    try:
+        # A block of its own: on PostgreSQL the refusal would break the caller's.
+        with transaction.atomic(using=database):
+            Pause.objects.using(database).create(queue_name=queue_name)
+    except IntegrityError:
+        return False
+    return True

@@ -1,0 +1,120 @@
+"""The banner: what a supervisor is about to do, and what looks odd about it."""
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+
+from django.db import Error, connections
+
+import robust_queue
+from robust_queue.backend import RobustQueueBackend
+from robust_queue.compat import task_backends
+from robust_queue.configuration import (
+    ConfigurationOptions,
+    WorkerConfiguration,
+    current,
+)
+from robust_queue.lifecycle.queues import queues
+from robust_queue.recurrence import Recurrence
+from robust_queue.rules import PriorityOrder
+
+_ORDERS = {
+    PriorityOrder.SMALLEST_FIRST: "the smallest number first",
+    PriorityOrder.LARGEST_FIRST: "the largest number first",
+}
+
+
+def banner(
+    database: str, *, tasks: Sequence[str], recurrences: Sequence[Recurrence]
+) -> Iterator[str]:
+    """Version, database, processes, queues, tasks, and how to stop, line by line."""
+    options = current()
+    yield f"Robust Queue {robust_queue.__version__}"
+    for title, text in _facts(database, options, tasks, recurrences):
+        yield f"  {title:<12}{text}"
+
+
+def _facts(
+    database: str,
+    options: ConfigurationOptions,
+    tasks: Sequence[str],
+    recurrences: Sequence[Recurrence],
+) -> Iterator[tuple[str, str]]:
+    aliases = [each.alias for each in backends_of(database)]
+    yield (
+        "backend",
+        f"{', '.join(aliases)} in database {database!r} ({_server(database)})",
+    )
+    for worker in options.effective_workers:
+        yield "worker", _worker(worker)
+    for dispatcher in options.effective_dispatchers:
+        pause = _short(dispatcher.polling_interval)
+        yield "dispatcher", f"every {pause}, up to {dispatcher.batch_size} jobs at once"
+    yield "scheduler", _scheduler(recurrences)
+    yield "priorities", ", ".join(sorted(set(_orders(database))))
+    yield "tasks", f"{len(tasks)} found"
+    timeout = _short(options.shutdown_timeout)
+    yield "to stop", f"Ctrl-C or TERM: running tasks have {timeout} to finish"
+    yield "", "Ctrl-C again or QUIT: at once; what runs goes back to the queue"
+
+
+def advice(database: str, workers: Sequence[WorkerConfiguration]) -> Iterator[str]:
+    """What an operator would wonder about later."""
+    try:
+        waiting = queues(database)
+    except Error:
+        return  # the supervisor will say so, and wait
+    for queue in waiting:
+        if queue.paused_at is not None:
+            yield (
+                f"Queue {queue.name!r} is paused: manage.py robust_queue resume "
+                f"{queue.name}"
+            )
+        elif queue.ready and not any(each.serves(queue.name) for each in workers):
+            yield (
+                f"Queue {queue.name!r} has {queue.ready} ready jobs, and no worker of "
+                "this supervisor serves it."
+            )
+
+
+def backends_of(database: str) -> list[RobustQueueBackend]:
+    """The aliases of TASKS whose jobs are kept there."""
+    return [each for each in queue_backends() if each.database == database]
+
+
+def queue_backends() -> list[RobustQueueBackend]:
+    """The aliases of TASKS that are Robust Queue's, the default one first."""
+    found = [
+        each for each in task_backends.all() if isinstance(each, RobustQueueBackend)
+    ]
+    return sorted(found, key=lambda each: each.alias != "default")
+
+
+def _worker(worker: WorkerConfiguration) -> str:
+    processes = f"{worker.processes} process" + ("es" if worker.processes > 1 else "")
+    threads = f"{worker.threads} thread" + ("s" if worker.threads > 1 else "")
+    return f"{processes} of {threads}, queues {', '.join(worker.patterns)}"
+
+
+def _scheduler(recurrences: Sequence[Recurrence]) -> str:
+    keys = ", ".join(each.key for each in recurrences[:5])
+    more = f" and {len(recurrences) - 5} more" if len(recurrences) > 5 else ""  # noqa: PLR2004
+    return f"{keys}{more}" if recurrences else "none, no task recurs"
+
+
+def _orders(database: str) -> Iterator[str]:
+    for backend in backends_of(database):
+        yield _ORDERS[backend.queue_options.priority_order]
+
+
+def _server(database: str) -> str:
+    connection = connections[database]
+    name = connection.display_name
+    try:
+        version = connection.get_database_version()
+    except Error:
+        return f"{name}, out of reach"
+    return f"{name} {'.'.join(map(str, version))}"
+
+
+def _short(duration: timedelta) -> str:
+    return f"{duration.total_seconds():g} s"

@@ -1,0 +1,115 @@
+"""``manage.py robust_queue``: runs the supervisor, or one of the verbs."""
+
+import sys
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management import BaseCommand, CommandError
+
+from robust_queue import doctor
+from robust_queue.compat import InvalidTask
+from robust_queue.configuration import current
+from robust_queue.lifecycle.pause import pause, resume
+from robust_queue.management.banner import queue_backends
+from robust_queue.management.running import run, show_logs
+from robust_queue.processes.pidfile import AlreadyRunningError
+
+
+class Command(BaseCommand):
+    help = (
+        "Run workers, dispatchers and the scheduler of Robust Queue as ROBUST_QUEUE "
+        "configures them, until stopped by Ctrl-C or a signal. With a verb: do that "
+        "one thing and exit."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--database",
+            metavar="ALIAS",
+            help="the database whose queues to serve, where TASKS uses several",
+        )
+        parser.add_argument(
+            "--pidfile",
+            metavar="PATH",
+            help="the file that keeps a second supervisor from starting; '' for none",
+        )
+        parser.add_argument(
+            "--until-empty",
+            action="store_true",
+            help="stop when nothing is due, ready or running any more",
+        )
+        verbs = parser.add_subparsers(
+            dest="verb", metavar="VERB", title="verbs", required=False
+        )
+        for verb, text in _ON_A_QUEUE.items():
+            verbs.add_parser(verb, help=text).add_argument("queue", metavar="QUEUE")
+        examine = verbs.add_parser("doctor", help="tell what looks wrong")
+        examine.add_argument(
+            "--deep",
+            action="store_true",
+            help="look at every row, and name each that breaks a guarantee",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        database = _database(options["database"])
+        match options["verb"]:
+            case None:
+                self._run(database, options)
+            case "pause" | "resume" as verb:
+                self._tell(verb, database, options["queue"])
+            case "doctor":
+                self._examine(database, deep=options["deep"])
+
+    def _run(self, database: str, options: dict[str, Any]) -> None:
+        given = options["pidfile"]
+        show_logs(options["verbosity"])
+        try:
+            code = run(
+                database,
+                pidfile=current().supervisor_pidfile if given is None else given,
+                until_empty=options["until_empty"],
+                write=self.stdout.write,
+            )
+        except (AlreadyRunningError, OSError) as error:
+            raise CommandError(str(error)) from error
+        if code:
+            sys.exit(code)
+
+    def _tell(self, verb: str, database: str, queue: str) -> None:
+        try:
+            changed = _VERBS[verb](database, queue)
+        except InvalidTask as error:
+            raise CommandError(str(error)) from error
+        before = "" if changed else " already"
+        self.stdout.write(f"Queue {queue!r} is{before} {_STATES[verb]}.")
+
+    def _examine(self, database: str, *, deep: bool) -> None:
+        findings = doctor.examine(database, deep=deep)
+        for finding in findings:
+            self.stdout.write(str(finding))
+        if any(finding.severity == "problem" for finding in findings):
+            raise CommandError("Not everything is as it should be.")
+        if not findings:
+            self.stdout.write("Everything is as it should be.")
+
+
+_ON_A_QUEUE = {
+    "pause": "stop giving out jobs of a queue; what runs goes on",
+    "resume": "give out jobs of a paused queue again",
+}
+_VERBS = {"pause": pause, "resume": resume}
+_STATES = {"pause": "paused", "resume": "open"}
+
+
+def _database(given: str | None) -> str:
+    """The database to serve: the one named, else that of the first alias of TASKS."""
+    known = list(dict.fromkeys(each.database for each in queue_backends()))
+    if not known:
+        raise CommandError(
+            "No alias of TASKS has the backend robust_queue.backend.RobustQueueBackend."
+        )
+    if given is not None and given not in known:
+        raise CommandError(
+            f"Database {given!r} holds no queue. Choose from: {', '.join(known)}."
+        )
+    return given or known[0]

@@ -1,0 +1,42 @@
+"""What workers, dispatchers and schedulers have in common: they take turns."""
+
+import random
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+LONGEST_PAUSE = 5.0
+
+
+def jittered(seconds: float) -> float:
+    """About as long: processes that start together must not go on in step."""
+    return seconds * random.uniform(0.75, 1.25)  # noqa: S311
+
+
+class Actor(ABC):
+    """The work of one process. Its errors are the business of whoever calls it."""
+
+    kind: ClassVar[str]
+
+    def __init__(self, database: str) -> None:
+        self.database = database
+
+    def start(self) -> None:  # noqa: B027 (not everybody has to)
+        """Get ready for the first turn."""
+
+    @abstractmethod
+    def turn(self) -> float:
+        """Do what there is to do; return the seconds until it should be asked again."""
+
+    def recover(self) -> None:  # noqa: B027
+        """Put right what an error in a turn may have left behind."""
+
+    @property
+    def is_busy(self) -> bool:
+        """Is there work under way that ought to come to its end?"""
+        return False
+
+    def stop(self) -> None:  # noqa: B027
+        """Begin nothing new; turns go on for as long as it is busy."""
+
+    def finish(self) -> None:  # noqa: B027
+        """The last errands of a process that is no longer busy."""

@@ -1,0 +1,46 @@
+"""Signals: the handlers take a note, the loops read the notes."""
+
+import signal
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from signal import Signals
+from types import FrameType
+
+from .wakeup import Wakeup
+
+
+class Notes:
+    """Signals that were received and not yet heeded."""
+
+    def __init__(self, wakeup: Wakeup) -> None:
+        self._wakeup = wakeup
+        self._received: deque[Signals] = deque()
+
+    def take_of(self, *numbers: Signals) -> None:
+        """Note these signals from now on, in place of whatever was done so far."""
+        for number in numbers:
+            signal.signal(number, self._note)
+
+    def read(self) -> Iterator[Signals]:
+        """What has been received since the last reading, in order."""
+        while self._received:
+            yield self._received.popleft()
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self._received.append(Signals(number))
+        self._wakeup.set()
+
+
+@contextmanager
+def withheld(*numbers: Signals) -> Iterator[None]:
+    """Keep signals back for the block; they are delivered after it.
+
+    A child is born with its parent's handlers. A signal that reaches it before it has
+    its own would be noted in a copy of the parent's notes, which nobody reads.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -1,0 +1,163 @@
+"""The page: what a child does, in memory that outlives it.
+
+Anonymous memory shared by a supervisor and one child. The child writes what it does
+with each claim; the supervisor reads it after the child has ended, so neither waits
+for the other. A state byte is written last and cleared first: a child killed in the
+middle of a write leaves the state before it.
+"""
+
+import mmap
+import pickle
+import struct
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import IntEnum
+from uuid import UUID
+
+from robust_queue.stores.rows import Claim, Outcome
+
+from . import clock
+
+_HEADER = struct.Struct("=dd?")  # last good heartbeat, last sign of life, is up
+_RECORD = struct.Struct("=B?xxId16s16s")  # state, runs again, length, start, job, token
+_HEADER_SIZE = 64
+_SLOT_SIZE = 64 * 1024
+
+
+class Stage(IntEnum):
+    """How far a claim got."""
+
+    FREE = 0
+    RESERVED = 1
+    STARTED = 2
+    DONE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A claim as the page tells of it."""
+
+    stage: Stage
+    job_id: UUID
+    token: UUID
+    started_at: datetime
+    runs_again: bool
+    outcome: Outcome | None = None
+
+
+class Page:
+    """One record per claim that a child may hold at a time, and its signs of life."""
+
+    def __init__(self, slots: int) -> None:
+        self.slots = range(slots)
+        self._memory = mmap.mmap(-1, _HEADER_SIZE + slots * _SLOT_SIZE)
+
+    # ── Signs of life ──────────────────────────────────────────────────────────
+
+    def show_life(self) -> None:
+        """The child is not stuck, whether or not it reaches the database."""
+        struct.pack_into("=d", self._memory, 8, clock.now())
+
+    def show_beat(self, begun: float) -> None:
+        """A heartbeat that was begun at that moment has reached the database."""
+        struct.pack_into("=d", self._memory, 0, begun)
+        self.show_life()
+
+    def show_up(self) -> None:
+        """The child has booted."""
+        struct.pack_into("=?", self._memory, 16, True)
+
+    @property
+    def last_beat(self) -> float:
+        return self._header()[0]
+
+    @property
+    def last_sign_of_life(self) -> float:
+        return self._header()[1]
+
+    @property
+    def is_up(self) -> bool:
+        return self._header()[2]
+
+    def _header(self) -> tuple[float, float, bool]:
+        beat, life, is_up = _HEADER.unpack_from(self._memory)
+        return beat, life, is_up
+
+    # ── Claims ─────────────────────────────────────────────────────────────────
+
+    def reserve(self, slot: int, claim: Claim) -> None:
+        """The claim is held, its task has not begun."""
+        self.clear(slot)
+        ids = claim.job_id.bytes, claim.token.bytes
+        record = _RECORD.pack(Stage.FREE, False, 0, 0.0, *ids)
+        self._write(slot, 0, record)
+        self._set_stage(slot, Stage.RESERVED)
+
+    def start(self, slot: int, *, runs_again: bool) -> None:
+        """The task begins. Should the process die now, would it be run again?"""
+        offset = self._offset(slot)
+        struct.pack_into("=?xxId", self._memory, offset + 1, runs_again, 0, time.time())
+        self._set_stage(slot, Stage.STARTED)
+
+    def finish(self, slot: int, outcome: Outcome) -> None:
+        """The task is over. An outcome too large for the page stays a started task."""
+        kept = pickle.dumps(outcome)
+        if len(kept) > _SLOT_SIZE - _RECORD.size:
+            return
+        self._write(slot, _RECORD.size, kept)
+        struct.pack_into("=I", self._memory, self._offset(slot) + 4, len(kept))
+        self._set_stage(slot, Stage.DONE)
+
+    def clear(self, slot: int) -> None:
+        """The claim is settled or given back."""
+        self._set_stage(slot, Stage.FREE)
+
+    def records(self) -> Iterator[Record]:
+        """What the child held when it ended; to be read after its end only."""
+        for slot in self.slots:
+            record = self._record(slot)
+            if record.stage is not Stage.FREE:
+                yield record
+
+    def runs_what_runs_again(self) -> bool:
+        """Is a task under way that would be run again if this process died?"""
+        return any(
+            stage == Stage.STARTED and runs_again
+            for stage, runs_again, *_ in map(self._head, self.slots)
+        )
+
+    def has_running(self) -> bool:
+        """Is any task under way?"""
+        return any(self._head(slot)[0] == Stage.STARTED for slot in self.slots)
+
+    def _head(self, slot: int) -> tuple[int, bool, int, float, bytes, bytes]:
+        return _RECORD.unpack_from(self._memory, self._offset(slot))
+
+    def _record(self, slot: int) -> Record:
+        stage, runs_again, length, start, job, token = self._head(slot)
+        return Record(
+            stage=Stage(stage),
+            job_id=UUID(bytes=job),
+            token=UUID(bytes=token),
+            started_at=datetime.fromtimestamp(start, UTC),
+            runs_again=runs_again,
+            outcome=self._outcome(slot, length) if stage == Stage.DONE else None,
+        )
+
+    def _outcome(self, slot: int, length: int) -> Outcome:
+        begin = self._offset(slot) + _RECORD.size
+        # Written by this very program a moment ago; nobody else reaches this memory.
+        outcome: Outcome = pickle.loads(self._memory[begin : begin + length])  # noqa: S301
+        return outcome
+
+    def _write(self, slot: int, place: int, data: bytes) -> None:
+        begin = self._offset(slot) + place
+        self._memory[begin : begin + len(data)] = data
+
+    def _set_stage(self, slot: int, stage: Stage) -> None:
+        self._memory[self._offset(slot)] = stage
+
+    def _offset(self, slot: int) -> int:
+        return _HEADER_SIZE + slot * _SLOT_SIZE

@@ -1,0 +1,52 @@
+"""A pool of threads that nothing can end."""
+
+import logging
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+
+from django.db import connections
+
+logger = logging.getLogger("robust_queue")
+
+Errand = Callable[[], None]
+
+
+class Pool:
+    """Runs errands in the order in which they come, each in the next free thread."""
+
+    def __init__(self, size: int) -> None:
+        self._errands: SimpleQueue[Errand | None] = SimpleQueue()
+        self._threads = [
+            # Daemons: a process that has to leave does not wait for them.
+            threading.Thread(target=self._work, name=f"robust_queue {n}", daemon=True)
+            for n in range(1, size + 1)
+        ]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def submit(self, errand: Errand) -> None:
+        self._errands.put(errand)
+
+    def finish(self, timeout: float) -> None:
+        """Let every errand that was submitted come to its end, for so long at most."""
+        for _ in self._threads:
+            self._errands.put(None)
+        for thread in self._threads:
+            thread.join(timeout)
+
+    def _work(self) -> None:
+        try:
+            self._run_errands()
+        finally:
+            connections.close_all()
+
+    def _run_errands(self) -> None:
+        while (errand := self._errands.get()) is not None:
+            try:
+                errand()
+            except BaseException:
+                # Even SystemExit: a thread less would be a slot less, silently.
+                logger.exception("An errand failed in %s.", threading.current_thread())

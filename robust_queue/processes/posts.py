@@ -1,0 +1,115 @@
+"""Posts: the seats that the configuration provides, each to be filled by one child."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from robust_queue.configuration import (
+    ConfigurationOptions,
+    DispatcherConfiguration,
+    WorkerConfiguration,
+)
+from robust_queue.recurrence import Recurrence
+
+from .actor import Actor
+from .dispatcher import Dispatcher
+from .page import Page
+from .patience import Patience
+from .scheduler import Scheduler
+from .worker import Worker
+
+# A child that lived for less does not make up for the failures before it.
+SETTLED_AFTER = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What the actor of a child is given by the process around it."""
+
+    identity: UUID
+    name: str
+    page: Page
+    trusts: Callable[[], bool]
+    wake: Callable[[], None]
+
+
+@dataclass(slots=True, kw_only=True)
+class Post:
+    """A seat: what its child is to do, and how often one had to be replaced."""
+
+    database: str
+    kind: str
+    metadata: str
+    slots: int = 0
+    make: Callable[[Surroundings], Actor]
+    patience: Patience = field(default_factory=lambda: Patience(longest=30.0))
+
+
+def posts(
+    database: str, options: ConfigurationOptions, recurrences: Sequence[Recurrence]
+) -> list[Post]:
+    """Every seat that the configuration provides on this database."""
+    return [
+        *_workers(database, options),
+        *(_dispatcher(database, each) for each in options.effective_dispatchers),
+        *_schedulers(database, recurrences),
+    ]
+
+
+def _workers(database: str, options: ConfigurationOptions) -> Iterator[Post]:
+    for configuration in options.effective_workers:
+        for _ in range(configuration.processes):
+            yield _worker(database, configuration)
+
+
+def _worker(database: str, configuration: WorkerConfiguration) -> Post:
+    def make(around: Surroundings) -> Worker:
+        return Worker(
+            configuration,
+            database=database,
+            identity=around.identity,
+            name=around.name,
+            page=around.page,
+            trusts=around.trusts,
+            wake=around.wake,
+        )
+
+    return Post(
+        database=database,
+        kind=Worker.kind,
+        metadata=_told(
+            queues=list(configuration.queues),
+            threads=configuration.threads,
+            polling_interval=configuration.polling_interval.total_seconds(),
+        ),
+        slots=configuration.threads,
+        make=make,
+    )
+
+
+def _dispatcher(database: str, configuration: DispatcherConfiguration) -> Post:
+    return Post(
+        database=database,
+        kind=Dispatcher.kind,
+        metadata=_told(
+            batch_size=configuration.batch_size,
+            polling_interval=configuration.polling_interval.total_seconds(),
+        ),
+        make=lambda around: Dispatcher(configuration, database=database),
+    )
+
+
+def _schedulers(database: str, recurrences: Sequence[Recurrence]) -> Iterator[Post]:
+    if recurrences:
+        yield Post(
+            database=database,
+            kind=Scheduler.kind,
+            metadata=_told(recurring_tasks=[each.key for each in recurrences]),
+            make=lambda around: Scheduler(recurrences, database=database),
+        )
+
+
+def _told(**facts: Any) -> str:
+    return json.dumps(facts)

@@ -1,0 +1,256 @@
+"""The supervisor: forks, reaps, buries, replaces, prunes.
+
+It has one thread, so that forking stays safe, and its loop waits for nobody.
+"""
+
+import gc
+import logging
+import os
+import threading
+from collections.abc import Callable, Sequence
+from enum import Enum, auto
+from signal import (
+    SIG_IGN,
+    SIGCHLD,
+    SIGHUP,
+    SIGINT,
+    SIGKILL,
+    SIGQUIT,
+    SIGTERM,
+    Signals,
+    getsignal,
+)
+from uuid import uuid4
+
+from robust_queue.configuration import current
+
+from . import clock
+from .books import Books
+from .children import Child, fork
+from .exits import ExitCode, in_words
+from .notes import Notes
+from .pidfile import Pidfile
+from .posts import Post
+from .wakeup import Wakeup
+
+logger = logging.getLogger("robust_queue")
+
+LONGEST_NAP = 1.0
+NAP_WHILE_STOPPING = 0.05
+SECONDS_TO_QUIT = 2.0
+SECONDS_TO_RECORD = 5.0
+# A loop that was away for longer has slept, and so may have everybody else.
+SLEPT = 5.0
+
+
+class Mode(Enum):
+    """What the supervisor is about."""
+
+    RUNNING = auto()
+    STOPPING = auto()
+    QUITTING = auto()
+
+
+class Supervisor:
+    """Keeps every post filled until it is told to stop."""
+
+    def __init__(
+        self,
+        database: str,
+        posts: Sequence[Post],
+        *,
+        pidfile: Pidfile | None = None,
+        is_done: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._identity = uuid4()
+        self._books = Books(database, self._identity)
+        self._vacant = list(posts)
+        self._children: list[Child] = []
+        self._pidfile = pidfile
+        self._is_done = is_done
+        self._mode = Mode.RUNNING
+        self._stop_by = 0.0
+        self._left_behind = False
+        self._wakeup = Wakeup()
+        self._notes = Notes(self._wakeup)
+        self._lifeline, self._end_of_lifeline = os.pipe()
+        self._awake_since = self._last_turn = clock.now()
+
+    def prepare(self) -> None:
+        """Note signals from now on; to be called before anything takes long."""
+        self._books.prepare()
+        self._notes.take_of(SIGTERM, SIGINT, SIGQUIT, SIGCHLD)
+        if getsignal(SIGHUP) != SIG_IGN:  # as nohup has it
+            self._notes.take_of(SIGHUP)
+
+    def run(self) -> int:
+        """Supervise until told to stop; return what the end was like."""
+        self._get_ready_to_fork()
+        while not self._is_over():
+            self._turn()
+            self._wakeup.wait(self._nap())
+        self._books.close()
+        return self._exit_code()
+
+    def _get_ready_to_fork(self) -> None:
+        others = [each.name for each in threading.enumerate()][1:]
+        if others:
+            logger.warning(
+                "Threads run in the supervisor, and forking is not safe beside them: "
+                "%s. Start them in tasks, not when modules are imported.",
+                ", ".join(others),
+            )
+        # What exists now is shared with every child for as long as nobody touches it.
+        gc.collect()
+        gc.freeze()
+
+    def _turn(self) -> None:
+        self._look_at_the_clock()
+        self._heed_notes()
+        self._reap()
+        is_stopping = self._mode is not Mode.RUNNING
+        self._books.keep(living=self._children, is_stopping=is_stopping)
+        if is_stopping:
+            self._press()
+        elif self._books.are_open:
+            self._watch()
+            self._fill_posts()
+            self._stop_if_done()
+
+    def _look_at_the_clock(self) -> None:
+        if clock.now() - self._last_turn > SLEPT:
+            self._awake_since = clock.now()
+            self._books.lose_contact()
+        self._last_turn = clock.now()
+
+    def _nap(self) -> float:
+        if self._mode is not Mode.RUNNING:
+            return NAP_WHILE_STOPPING
+        are_open = self._books.are_open
+        successors = [each.patience.left for each in self._vacant if are_open]
+        return min([LONGEST_NAP, self._books.next_entry, *successors])
+
+    # ── Signals ────────────────────────────────────────────────────────────────
+
+    def _heed_notes(self) -> None:
+        for number in self._notes.read():
+            if number is not SIGCHLD:
+                self._heed(number)
+
+    def _heed(self, number: Signals) -> None:
+        is_second = number is SIGINT and self._mode is not Mode.RUNNING
+        if number is SIGQUIT or is_second:
+            self._quit()
+        elif self._mode is Mode.RUNNING:
+            self._stop(f"received {number.name}")
+
+    def _stop_if_done(self) -> None:
+        are_up = all(each.page.is_up for each in self._children)
+        if are_up and not self._vacant and self._books.ask(self._is_done):
+            self._stop("nothing is left to do")
+
+    def _stop(self, reason: str) -> None:
+        timeout = current().shutdown_timeout
+        logger.info("Stopping (%s): tasks have %s to finish.", reason, timeout)
+        self._mode = Mode.STOPPING
+        self._stop_by = clock.now() + timeout.total_seconds()
+        for child in self._children:
+            child.signal(SIGTERM)
+
+    def _quit(self) -> None:
+        logger.info("Leaving at once.")
+        self._mode = Mode.QUITTING
+        self._stop_by = clock.now()
+        for child in self._children:
+            child.dismiss()
+
+    # ── Children ───────────────────────────────────────────────────────────────
+
+    def _fill_posts(self) -> None:
+        for post in [each for each in self._vacant if each.patience.is_over]:
+            try:
+                child = fork(
+                    post,
+                    supervisor_id=self._identity,
+                    lifeline=self._lifeline,
+                    on_birth=self._close_what_is_not_the_childs,
+                )
+            except OSError as error:
+                pause = post.patience.fail()
+                logger.error("Cannot fork, again in %.1f s: %s", pause, error)  # noqa: TRY400
+                continue
+            self._children.append(child)
+            self._vacant.remove(post)
+
+    def _close_what_is_not_the_childs(self) -> None:
+        os.close(self._end_of_lifeline)
+        if self._pidfile:
+            self._pidfile.let_go()
+
+    def _reap(self) -> None:
+        """Collect those that have ended. Each by its number: a task's are not ours."""
+        for child in [each for each in self._children if each.has_ended()]:
+            self._children.remove(child)
+            self._books.unburied.append(child)
+            self._vacate(child)
+
+    def _vacate(self, dead: Child) -> None:
+        patience = dead.post.patience
+        if dead.has_settled_in:
+            patience.succeed()
+        # The first successor comes nearly at once, later ones ever more slowly.
+        pause = patience.fail()
+        self._vacant.append(dead.post)
+        if self._mode is Mode.RUNNING:
+            level = logging.WARNING if dead.exit_code else logging.INFO
+            told = in_words(dead.exit_code or 0)
+            logger.log(level, "%s %s; replaced in %.1f s.", dead.name, told, pause)
+        elif dead.was_dismissed and dead.page.has_running():
+            self._left_behind = True
+
+    def _watch(self) -> None:
+        """End children that are stuck, since they will not do so themselves."""
+        if clock.now() - self._awake_since < SLEPT:
+            return  # they may have slept too, and beat any moment
+        for child in self._children:
+            if child.is_stuck_in_boot():
+                self._kill(child, "it did not finish booting")
+            elif child.has_lost_trust() and self._must_end(child):
+                self._kill(child, "its heartbeats did not reach the database")
+
+    def _must_end(self, child: Child) -> bool:
+        """While the database is away nobody is to blame for silence, and nobody prunes.
+
+        But what might be run again elsewhere must not go on here.
+        """
+        return child.page.runs_what_runs_again() or self._books.are_in_contact
+
+    def _kill(self, child: Child, reason: str) -> None:
+        if child.killed_because is None:
+            logger.error("%s is killed: %s.", child.name, reason)
+            child.killed_because = reason
+            child.signal(SIGKILL)
+
+    def _press(self) -> None:
+        """Remind those that are still here when their time is up."""
+        if self._mode is Mode.STOPPING and clock.now() > self._stop_by:
+            for child in self._children:
+                child.dismiss()
+        for child in self._children:
+            if child.dismissed and clock.now() > child.dismissed + SECONDS_TO_QUIT:
+                child.signal(SIGKILL)
+
+    # ── The end ────────────────────────────────────────────────────────────────
+
+    def _is_over(self) -> bool:
+        if self._mode is Mode.RUNNING or self._children:
+            return False
+        patience_ends = self._stop_by + SECONDS_TO_RECORD
+        return not self._books.unburied or clock.now() > patience_ends
+
+    def _exit_code(self) -> int:
+        if any(each.may_hold_claims for each in self._books.unburied):
+            return ExitCode.UNRECORDED
+        if self._mode is Mode.QUITTING:
+            return ExitCode.QUIT
+        return ExitCode.LEFT_BEHIND if self._left_behind else ExitCode.DONE

@@ -1,0 +1,126 @@
+"""The undertaker: settles the claims of processes that are gone.
+
+Everything acts through the token of a claim, so that it may be done twice, half, or by
+two supervisors at the same time.
+"""
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.utils import timezone
+
+from robust_queue.lifecycle import recover
+from robust_queue.lifecycle.recover import HeldClaim
+from robust_queue.lifecycle.release import release
+from robust_queue.models import Process
+
+from . import ProcessExitError, ProcessMissingError, ProcessPrunedError
+from .children import Child
+from .connections import briefly
+from .exits import in_words
+from .page import Record, Stage
+
+logger = logging.getLogger("robust_queue")
+
+PATIENCE = 5  # seconds per statement
+BATCH = 100
+
+Records = Mapping[tuple[UUID, UUID], Record]
+
+
+def bury(database: str, dead: Child) -> None:
+    """Do with the claims of a child what its page says, then strike it off.
+
+    What it had reserved goes back, what it had done is recorded as the outcome it had,
+    what it had begun meets its task's crash policy, or goes back if it was dismissed.
+    """
+    with briefly(database, seconds=PATIENCE):
+        claims = recover.claims_of(database, dead.identity)
+        records = {(each.job_id, each.token): each for each in dead.page.records()}
+        _settle_done(database, claims, records)
+        begun = list(_begun(claims, records))
+        if dead.was_dismissed:
+            _give_back(database, begun, dead)
+        else:
+            recover.give_up(database, begun, _exit_of(dead), worker_id=dead.name)
+        _give_back_rest(database, dead)
+        Process.objects.using(database).filter(pk=dead.identity).delete()
+
+
+def prune(database: str, *, threshold: timedelta, spare: Sequence[UUID]) -> int:
+    """Strike off processes that were silent for too long; return how many."""
+    silent = Process.objects.using(database).silent_for(threshold)
+    found = list(silent.exclude(pk__in=spare)[:BATCH])
+    return sum(_prune(database, each, threshold) for each in found)
+
+
+def adopt_orphans(database: str) -> int:
+    """Settle claims of processes that nobody knows; return how many."""
+    with briefly(database, seconds=PATIENCE):
+        claims = recover.claims_of_nobody(database, limit=BATCH)
+        if not claims:
+            return 0
+        error = ProcessMissingError(
+            "The job was claimed by a process that is not registered any more."
+        )
+        return len(recover.give_up(database, claims, error, worker_id="unknown"))
+
+
+def _settle_done(database: str, claims: Sequence[HeldClaim], records: Records) -> None:
+    done = [records.get((each.job_id, each.token)) for each in claims]
+    outcomes = [each.outcome for each in done if each and each.outcome]
+    if outcomes:
+        recover.record(database, outcomes)
+
+
+def _begun(claims: Sequence[HeldClaim], records: Records) -> Iterator[HeldClaim]:
+    for claim in claims:
+        record = records.get((claim.job_id, claim.token))
+        if record is not None and record.stage is Stage.STARTED:
+            yield replace(claim, started_at=_stored(record.started_at))
+
+
+def _give_back(database: str, claims: Sequence[HeldClaim], dead: Child) -> None:
+    held = release(database, claims)
+    if held:
+        logger.warning("%d running jobs of %s went back.", len(held), dead.name)
+
+
+def _give_back_rest(database: str, dead: Child) -> None:
+    """What is left was never begun, or was claimed without the child's knowledge."""
+    release(database, recover.claims_of(database, dead.identity))
+
+
+def _exit_of(dead: Child) -> ProcessExitError:
+    reason = dead.killed_because or in_words(dead.exit_code or 0)
+    return ProcessExitError(f"{dead.name} ended while it ran this job: {reason}.")
+
+
+def _prune(database: str, silent: Process, threshold: timedelta) -> int:
+    """Strike one process off, unless it has been heard of meanwhile.
+
+    Its row goes first, and only if it is still silent: a process that beats just now
+    finds itself alive, one that beats later finds itself gone and leaves. In between it
+    would work on while others run its jobs.
+    """
+    with briefly(database, seconds=PATIENCE):
+        row = Process.objects.using(database).filter(pk=silent.pk)
+        struck_off, _ = row.silent_for(threshold).delete()
+        if not struck_off:
+            return 0
+        error = ProcessPrunedError(
+            f"{silent.name} was silent for more than {threshold}, since "
+            f"{silent.last_heartbeat_at.isoformat(' ', 'seconds')}."
+        )
+        claims = recover.claims_of(database, silent.pk)
+        recover.give_up(database, claims, error, worker_id=str(silent.name))
+    logger.warning("%s was silent for too long and is struck off.", silent.name)
+    return 1
+
+
+def _stored(moment: datetime) -> datetime:
+    return moment if settings.USE_TZ else timezone.make_naive(moment)

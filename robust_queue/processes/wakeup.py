@@ -1,0 +1,30 @@
+"""A nap that anybody may end: a signal handler, another thread, the end of a parent."""
+
+import os
+import select
+from contextlib import suppress
+
+
+class Wakeup:
+    """A pipe to oneself. Being woken before the nap counts: no call is lost."""
+
+    def __init__(self) -> None:
+        self._read, self._write = os.pipe()
+        os.set_blocking(self._read, False)
+        os.set_blocking(self._write, False)
+
+    def set(self) -> None:
+        """End the nap under way, or the next one. Safe in signal handlers."""
+        # A full pipe has been written to often enough.
+        with suppress(BlockingIOError):
+            os.write(self._write, b"\0")
+
+    def wait(self, seconds: float, *others: int) -> None:
+        """Sleep, unless woken or until one of the other descriptors can be read."""
+        poll = select.poll()
+        for descriptor in (self._read, *others):
+            poll.register(descriptor, select.POLLIN)
+        poll.poll(max(seconds, 0) * 1000)
+        with suppress(BlockingIOError):
+            while os.read(self._read, 4096):
+                pass

@@ -1,0 +1,202 @@
+"""The worker: one thread talks to the queue, the others run tasks.
+
+The main thread claims, hands over, and settles; the threads of the pool perform. What
+becomes of each claim is written on the page before anybody acts on it.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from uuid import UUID
+
+from robust_queue import policies, registry
+from robust_queue.configuration import WorkerConfiguration, current
+from robust_queue.lifecycle import recover
+from robust_queue.lifecycle.claim import claim
+from robust_queue.lifecycle.perform import Performed, perform
+from robust_queue.lifecycle.release import release
+from robust_queue.lifecycle.settle import settle
+from robust_queue.stores.rows import Claim
+
+from . import clock
+from .actor import LONGEST_PAUSE, Actor, jittered
+from .connections import clean_up_after_task, prepare_for_task
+from .page import Page
+from .pool import Pool
+
+logger = logging.getLogger("robust_queue")
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A claim of this worker, and its place on the page."""
+
+    claim: Claim
+    slot: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A claim that a thread has done with; nothing came of it if it never began."""
+
+    held: Held
+    performed: Performed | None
+
+
+class Worker(Actor):
+    """Takes jobs from its queues, as many as it has threads, and runs them."""
+
+    kind = "Worker"
+
+    def __init__(
+        self,
+        configuration: WorkerConfiguration,
+        *,
+        database: str,
+        identity: UUID,
+        name: str,
+        page: Page,
+        trusts: Callable[[], bool],
+        wake: Callable[[], None],
+    ) -> None:
+        super().__init__(database)
+        self._configuration = configuration
+        self._identity = identity
+        self._name = name
+        self._page = page
+        self._trusts = trusts
+        self._wake = wake
+        self._pool = Pool(configuration.threads)
+        self._free = deque(page.slots)
+        self._held: dict[UUID, Held] = {}
+        self._ended: deque[Ended] = deque()  # filled by the threads of the pool
+        self._unsettled: list[Ended] = []
+        self._is_stopping = False
+        self._next_inspection = 0.0
+
+    def start(self) -> None:
+        self._pool.start()
+
+    def turn(self) -> float:
+        self._settle()
+        if clock.now() >= self._next_inspection:
+            self._inspect()
+        if self._is_stopping:
+            return LONGEST_PAUSE
+        return self._claim()
+
+    def recover(self) -> None:
+        # A claim may have succeeded although its reply was lost.
+        self._next_inspection = 0.0
+
+    @property
+    def is_busy(self) -> bool:
+        return bool(self._held)
+
+    def stop(self) -> None:
+        self._is_stopping = True
+
+    def finish(self) -> None:
+        self._pool.finish(timeout=1.0)
+
+    # ── Claim ──────────────────────────────────────────────────────────────────
+
+    def _claim(self) -> float:
+        room = len(self._free)
+        # A process that may have been taken for dead begins nothing new.
+        if not room or not self._trusts():
+            return LONGEST_PAUSE
+        claims = claim(
+            self.database,
+            process_id=self._identity,
+            queues=self._configuration.patterns,
+            limit=room,
+        )
+        for each in claims:
+            self._hand_over(each)
+        # Full: the next turn comes when a thread has done.
+        return LONGEST_PAUSE if len(claims) == room else self._pause()
+
+    def _hand_over(self, claimed: Claim) -> None:
+        held = Held(claimed, self._free.popleft())
+        self._held[claimed.job_id] = held
+        self._page.reserve(held.slot, claimed)
+        self._pool.submit(partial(self._run, held))
+
+    def _pause(self) -> float:
+        return jittered(self._configuration.polling_interval.total_seconds())
+
+    # ── Perform, in a thread of the pool ───────────────────────────────────────
+
+    def _run(self, held: Held) -> None:
+        performed = None
+        try:
+            # Looked at here, so that nothing begins once the worker is to stop.
+            if not self._is_stopping:
+                performed = self._perform(held)
+            if performed:
+                self._page.finish(held.slot, performed.outcome)
+        finally:
+            # Before anything else can go wrong: a job that has run must not run again.
+            self._ended.append(Ended(held, performed))
+            self._wake()
+        clean_up_after_task()
+
+    def _perform(self, held: Held) -> Performed | None:
+        task = registry.find(held.claim.task_path)
+        runs_again = policies.may_run_again(task, attempts=held.claim.attempts)
+        prepare_for_task()
+        self._page.start(held.slot, runs_again=runs_again)
+        try:
+            return perform(held.claim, database=self.database, worker_id=self._name)
+        except Exception:
+            # Nothing of the task: it had not begun.
+            logger.exception("Job %s could not be begun.", held.claim.job_id)
+            return None
+
+    # ── Settle ─────────────────────────────────────────────────────────────────
+
+    def _settle(self) -> None:
+        """Record what has ended. An error leaves the rest for the next turn."""
+        while self._ended:
+            self._unsettled.append(self._ended.popleft())
+        self._record([each for each in self._unsettled if each.performed])
+        self._give_back([each for each in self._unsettled if not each.performed])
+
+    def _record(self, ended: Sequence[Ended]) -> None:
+        performed = [each.performed for each in ended if each.performed]
+        recorded = settle(self.database, [each.outcome for each in performed])
+        self._forget(ended)
+        for each in performed:
+            if each.outcome.job_id in recorded:
+                # Whoever listens may take long, and must not keep others waiting.
+                self._pool.submit(each.announce)
+
+    def _give_back(self, ended: Sequence[Ended]) -> None:
+        release(self.database, [each.held.claim for each in ended])
+        self._forget(ended)
+
+    def _forget(self, ended: Sequence[Ended]) -> None:
+        for each in ended:
+            self._unsettled.remove(each)
+            del self._held[each.held.claim.job_id]
+            self._page.clear(each.held.slot)
+            self._free.append(each.held.slot)
+
+    # ── Inspect ────────────────────────────────────────────────────────────────
+
+    def _inspect(self) -> None:
+        """Give back claims of this process that it does not know of.
+
+        The database may have granted a claim whose reply never came.
+        """
+        known = {(held.claim.job_id, held.claim.token) for held in self._held.values()}
+        claims = recover.claims_of(self.database, self._identity)
+        strangers = [each for each in claims if (each.job_id, each.token) not in known]
+        if strangers:
+            released = release(self.database, strangers)
+            logger.warning("%d claims whose reply was lost went back.", len(released))
+        interval = current().process_heartbeat_interval.total_seconds()
+        self._next_inspection = clock.now() + jittered(interval)

@@ -1,0 +1,38 @@
+"""How single values are shown."""
+
+from datetime import timedelta
+from html import unescape
+
+import pytest
+
+from robust_queue.admin import display
+
+
+@pytest.mark.parametrize("stored", ["not JSON", "[1]", '{"args": 1}', "{}"])
+def test_what_cannot_be_read_is_shown_as_it_is(stored):
+    assert f">{stored}<" in unescape(display.arguments(stored))
+    assert display.arguments("") == "-"
+
+
+def test_very_long_text_is_cut(monkeypatch):
+    monkeypatch.setattr(display, "SHOWN_LENGTH", 3)
+    assert "abc\n… 2 more characters" in display.block("abcde")
+    assert "abc</pre>" in display.block("abc")
+
+
+@pytest.mark.parametrize(
+    ("length", "said"),
+    [
+        (timedelta(seconds=1), "1 second"),
+        (timedelta(seconds=59), "59 seconds"),
+        (timedelta(minutes=119), "119 minutes"),
+        (timedelta(hours=47), "47 hours"),
+        (timedelta(days=3, hours=5), "3 days"),
+    ],
+)
+def test_durations_are_said_in_one_unit(length, said):
+    assert display.duration(length) == said
+
+
+def test_paths_may_be_broken_behind_their_dots():
+    assert display.path("shop.tasks.<b>") == "shop.<wbr>tasks.<wbr>&lt;b&gt;"

@@ -1,0 +1,59 @@
+"""Fixtures for tests with real processes."""
+
+import pytest
+
+from tests import settings
+from tests.private_servers import ServiceError
+from tests.support.own_server import own_server
+from tests.support.supervisors import Supervised
+from tests.support.witness import Witness
+
+
+@pytest.fixture
+def supervised(transactional_db, tmp_path):
+    """Starts supervisors; whatever is left of them ends with the test."""
+    started = []
+
+    def start(*arguments, **options):
+        each = Supervised(tmp_path, *arguments, **options)
+        started.append(each)
+        return each.start()
+
+    yield start
+    for each in started:
+        each.clean_up()
+
+
+@pytest.fixture
+def witness(tmp_path):
+    """Reads what tasks tell in a file."""
+    return Witness(tmp_path)
+
+
+@pytest.fixture
+def witnessed(supervised, witness):
+    """Starts supervisors whose tasks tell in a file what they do."""
+
+    def start(*arguments, **options):
+        given = {"environment": witness.environment, **witness.options, **options}
+        return supervised(*arguments, **given)
+
+    return start
+
+
+@pytest.fixture(scope="module")
+def server_of_module():
+    if settings.KIND == "sqlite":
+        pytest.skip("SQLite has no server")
+    try:
+        with own_server(settings.KIND) as server:
+            yield server
+    except ServiceError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def server(transactional_db, server_of_module):
+    """A server that the test may stop; the default database is on it meanwhile."""
+    with server_of_module.as_default():
+        yield server_of_module

@@ -1,0 +1,89 @@
+"""Obstacles that tests put into the way of a supervisor and its children.
+
+A supervisor that is told to look for tasks here meets what RQ_OBSTACLES names: a JSON
+object of functions below, each with its argument. Most wait for a file to go away.
+"""
+
+import json
+import os
+import socket
+import sys
+import time
+from pathlib import Path
+
+from django.dispatch import receiver
+
+from robust_queue.compat import signals
+from robust_queue.processes import child, supervisor, worker
+
+
+def hang_before_registering(path):
+    register = child.Child._register
+
+    def hanging(self):
+        if self._birth.post.kind == "Worker":
+            _wait(path)
+        register(self)
+
+    child.Child._register = hanging
+
+
+def hang_before_working(path):
+    start = worker.Worker.start
+
+    def hanging(self):
+        _wait(path)
+        start(self)
+
+    worker.Worker.start = hanging
+
+
+def die_in_boot(path):
+    start = worker.Worker.start
+
+    def dying(self):
+        if Path(path).exists():
+            os._exit(9)
+        start(self)
+
+    worker.Worker.start = dying
+
+
+def never_settle(path):
+    """What a worker has done stays unrecorded; the file tells that it tries."""
+    settle = worker.settle
+
+    def blocked(database, outcomes):
+        if outcomes:
+            Path(path).touch()
+            time.sleep(600)
+        return settle(database, outcomes)
+
+    worker.settle = blocked
+
+
+def listen_slowly(path):
+    """Whoever listens for the end of a job named "slow" keeps a thread for as long."""
+
+    @receiver(signals.task_finished, weak=False)
+    def listen(sender, task_result, **kwargs):
+        if task_result.args == ["slow"]:
+            _wait(path)
+
+
+def live_at(name):
+    socket.gethostname = lambda: name
+
+
+def watch_early(seconds):
+    """Supervisors begin to watch their children that soon after their start."""
+    supervisor.SLEPT = seconds
+
+
+def _wait(path):
+    while Path(path).exists():
+        time.sleep(0.05)
+
+
+for _name, _argument in json.loads(os.environ.get("RQ_OBSTACLES", "{}")).items():
+    getattr(sys.modules[__name__], _name)(_argument)

@@ -1,0 +1,75 @@
+"""Tasks for supervisors that tests start. What they do is told by rows of Mark."""
+
+import os
+import sys
+import time
+
+from robust_queue import exponential, task
+from tests.testapp.models import Mark
+
+SOON = exponential(0.2, jitter=0)
+
+
+def leave_mark(label):
+    Mark.objects.create(label=label, pid=os.getpid())
+
+
+@task
+def nothing():
+    return None
+
+
+@task
+def mark(label):
+    leave_mark(label)
+
+
+@task
+def rest(label, seconds):
+    """Tells when it begins and when it ends."""
+    leave_mark(f"{label} begins")
+    time.sleep(seconds)
+    leave_mark(f"{label} ends")
+    return label
+
+
+@task(max_attempts=5, backoff=SOON)
+def rest_again(label, seconds):
+    """The same, and runs again if its process dies."""
+    rest.func(label, seconds)
+
+
+@task
+def fail(label):
+    leave_mark(label)
+    raise ValueError(label)
+
+
+@task
+def exit_at_once(code):
+    os._exit(code)
+
+
+@task(max_attempts=3, backoff=SOON)
+def exit_every_time(label):
+    leave_mark(label)
+    os._exit(7)
+
+
+@task
+def leave_politely():
+    sys.exit(3)
+
+
+@task
+def recurse():
+    recurse.func()
+
+
+@task
+def hold_on_to_the_interpreter(seconds):
+    """Nothing else runs in this process meanwhile, not even its heart."""
+    sys.setswitchinterval(3600)
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
