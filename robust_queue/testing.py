@@ -1,14 +1,11 @@
 """For the tests of applications: run the queue in the current process."""
 
-import os
-import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from uuid import uuid4
 
 from django.db import DatabaseError, connections, router
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.utils import timezone
 
 from .compat import AnyResult
 from .lifecycle.claim import claim
@@ -90,18 +87,9 @@ def _leave(connection: BaseDatabaseWrapper, savepoint: str) -> None:
 @contextmanager
 def _registered(alias: str) -> Iterator[Process]:
     """A row for this process, so that nobody takes its claims for orphans."""
-    now = timezone.now()
-    identity = uuid4()
-    process = Process.objects.using(alias).create(
-        id=identity,
-        kind="Drain",
-        name=f"drain-{identity.hex[-8:]}@{socket.gethostname()}:{os.getpid()}"[:128],
-        pid=os.getpid(),
-        hostname=socket.gethostname(),
-        created_at=now,
-        last_heartbeat_at=now,
-    )
+    processes = Process.objects.using(alias)
+    process = processes.register("Drain", identity=uuid4())
     try:
         yield process
     finally:
-        Process.objects.using(alias).filter(pk=identity).delete()
+        processes.filter(pk=process.pk).delete()

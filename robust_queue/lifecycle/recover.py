@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -12,6 +13,7 @@ from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from robust_queue import policies, registry
+from robust_queue.compat import AnyResult, TaskResultDoesNotExist
 from robust_queue.models import ClaimedExecution, Process
 from robust_queue.stores.rows import Failed, Outcome
 
@@ -92,9 +94,14 @@ def _after_commit(database: str, telling: Callable[[], None]) -> None:
 def _tell_of_ends(database: str, ended: Iterable[UUID]) -> None:
     for job_id in ended:
         logger.info("Job %s had ended before its process did.", job_id)
-        result = results.get_result(database, job_id)
-        if result.is_finished:
-            announce.finished(result)
+        # A job that is not kept is told by the log alone.
+        with suppress(TaskResultDoesNotExist):
+            _tell_of_end(results.get_result(database, job_id))
+
+
+def _tell_of_end(result: AnyResult) -> None:
+    if result.is_finished:
+        announce.finished(result)
 
 
 def _tell(database: str, outcomes: Sequence[Failed], error: Exception) -> None:

@@ -6,7 +6,7 @@ clock at firing, so a clock that steps back repeats nothing.
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -21,16 +21,15 @@ from django.db import (
     connections,
     transaction,
 )
-from django.db.models import Min, Q, QuerySet
+from django.db.models import Min, QuerySet
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
-from robust_queue import recurrence, registry
-from robust_queue.arguments import dump_call, load_call
-from robust_queue.compat import AnyTask, task_backends
+from robust_queue import registry
+from robust_queue.arguments import load_call
+from robust_queue.compat import AnyTask
 from robust_queue.exceptions import EnqueueError
 from robust_queue.models import RecurringExecution, RecurringTask
-from robust_queue.recurrence import Recurrence
 from robust_queue.schedules import Schedule
 from robust_queue.stores.conflicts import retried
 
@@ -115,7 +114,7 @@ def _advance(database: str, tick: _Tick, now: datetime) -> bool:
 def _following(tick: _Tick, now: datetime) -> datetime | None:
     try:
         # Behind the instant and the clock: what lies between was missed.
-        return _next_run(Schedule(tick.task.schedule), max(tick.run_at, now))
+        return next_run(Schedule(tick.task.schedule), max(tick.run_at, now))
     except ValueError:
         logger.exception("Recurring task %r has no sensible schedule.", tick.task.key)
         return None
@@ -138,7 +137,7 @@ def _enqueue(database: str, tick: _Tick) -> UUID | None:
         queue_name=row.queue_name or None, priority=row.priority
     )
     args, kwargs = load_call(row.arguments)
-    if _kept_in(task) == database:
+    if kept_in(task) == database:
         return UUID(task.enqueue(*args, **kwargs).id)
     hand_over = partial(_hand_over, tick, partial(task.enqueue, *args, **kwargs))
     transaction.on_commit(hand_over, using=database)
@@ -173,115 +172,7 @@ def _is_out_of_reach(database: str) -> bool:
     return connection.connection is None or not connection.is_usable()
 
 
-# ── Declarations ───────────────────────────────────────────────────────────────
-
-
-def recurrences_of(database: str) -> list[Recurrence]:
-    """What is declared and belongs to the scheduler of this database.
-
-    A task belongs where its backend keeps its jobs. Tasks of other backends belong to
-    the first database of a queue, in the order of ``TASKS``.
-    """
-    return [
-        each
-        for each in recurrence.declared()
-        if (_kept_in(each.task) or _first_database()) == database
-    ]
-
-
-def install(
-    database: str, recurrences: Iterable[Recurrence], *, now: datetime | None = None
-) -> None:
-    """Bring the table in line with these declarations, and only these.
-
-    A cursor stays where it is unless its schedule has changed. Rows that were not made
-    from declarations are left alone. Several schedulers may do this at once.
-    """
-    moment = now or timezone.now()
-    wanted = {each.key: each for each in recurrences}
-    retried(database, partial(_install, database, wanted, moment))
-
-
-def _install(database: str, wanted: dict[str, Recurrence], now: datetime) -> None:
-    with transaction.atomic(using=database):
-        _add_missing(database, wanted, now)
-        concerned = RecurringTask.objects.using(database).filter(
-            Q(static=True) | Q(key__in=wanted)
-        )
-        # In the same order everywhere, so that two schedulers do not block each other.
-        for row in concerned.order_by("key"):
-            if row.key not in wanted:
-                RecurringTask.objects.using(database).filter(pk=row.pk).delete()
-            elif row.static:
-                _update(database, row, wanted[row.key], now)
-            else:
-                logger.warning(
-                    "Recurring task %r of %s is not installed: there is one of that "
-                    "key already, made at run time.",
-                    row.key,
-                    wanted[row.key].place,
-                )
-
-
-def _add_missing(database: str, wanted: dict[str, Recurrence], now: datetime) -> None:
-    rows = RecurringTask.objects.using(database)
-    known = set(rows.filter(key__in=wanted).values_list("key", flat=True))
-    missing = [
-        RecurringTask(
-            key=key, next_run_at=_next_run(each.schedule, now), **_columns(each)
-        )
-        for key, each in sorted(wanted.items())
-        if key not in known
-    ]
-    # Whoever was quicker has added the same, or is brought in line like any other row.
-    rows.bulk_create(missing, ignore_conflicts=True)
-
-
-def _update(
-    database: str, row: RecurringTask, wanted: Recurrence, now: datetime
-) -> None:
-    columns = _columns(wanted)
-    changes = {n: value for n, value in columns.items() if getattr(row, n) != value}
-    if "schedule" in changes or row.next_run_at is None:
-        changes["next_run_at"] = _next_run(wanted.schedule, now)
-    if changes:
-        # Who comes second must not set back a cursor that has moved on since.
-        same = RecurringTask.objects.using(database).filter(
-            pk=row.pk, schedule=row.schedule
-        )
-        same.update(**changes, updated_at=timezone.now())
-
-
-def _columns(wanted: Recurrence) -> dict[str, Any]:
-    return {
-        "task_path": wanted.task.module_path,
-        "schedule": wanted.schedule.text,
-        "arguments": dump_call(wanted.args, wanted.kwargs),
-        "queue_name": wanted.queue_name or "",
-        "priority": wanted.priority,
-    }
-
-
-# ── Where and when ─────────────────────────────────────────────────────────────
-
-
-def _kept_in(task: AnyTask) -> str | None:
-    """The database that holds the jobs of the task; None if another backend does."""
-    return _database_of(task.get_backend())
-
-
-def _first_database() -> str | None:
-    found = map(_database_of, task_backends.all())
-    return next((database for database in found if database), None)
-
-
-def _database_of(backend: Any) -> str | None:
-    # By its name: the backend imports the lifecycle, and imports point one way only.
-    ours: Any = import_string("robust_queue.backend.RobustQueueBackend")
-    return backend.database if isinstance(backend, ours) else None
-
-
-def _next_run(schedule: Schedule, moment: datetime) -> datetime:
+def next_run(schedule: Schedule, moment: datetime) -> datetime:
     """The first instant after the moment, both as the project stores moments."""
     zone = timezone.get_default_timezone()
     instant = moment if settings.USE_TZ else timezone.make_aware(moment, zone)
@@ -291,3 +182,15 @@ def _next_run(schedule: Schedule, moment: datetime) -> datetime:
         # Without a zone an hour that the clock shows twice would look like the past.
         if stored > moment:
             return stored
+
+
+def kept_in(task: AnyTask) -> str | None:
+    """The database that holds the jobs of the task; None if another backend does."""
+    return database_of(task.get_backend())
+
+
+def database_of(backend: Any) -> str | None:
+    """The database of a backend of ours; None for any other."""
+    # By its name: the backend imports the lifecycle, and imports point one way only.
+    ours: Any = import_string("robust_queue.backend.RobustQueueBackend")
+    return backend.database if isinstance(backend, ours) else None

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from robust_queue import registry
 from robust_queue.configuration import ConfigurationOptions, current
-from robust_queue.lifecycle.recur import recurrences_of
+from robust_queue.lifecycle.install import recurrences_of
 from robust_queue.processes.emptiness import Emptiness
 from robust_queue.processes.pidfile import Pidfile
 from robust_queue.processes.posts import posts

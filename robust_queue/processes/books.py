@@ -15,7 +15,7 @@ from robust_queue.configuration import current
 from robust_queue.models import Process
 
 from . import clock, undertaker
-from .actor import jittered
+from .actor import LONGEST_PAUSE, jittered
 from .children import Child
 from .connections import briefly, close_all, dedicate
 from .patience import Patience
@@ -34,7 +34,9 @@ class Books:
     def __init__(self, database: str, identity: UUID) -> None:
         self._database = database
         self._identity = identity
-        self._patience = Patience()
+        # To be heard again after an outage before anybody else is sure of its silence.
+        interval = current().process_heartbeat_interval.total_seconds()
+        self._patience = Patience(longest=min(interval, LONGEST_PAUSE))
         self._in_contact_since: float | None = None
         self._next_beat = 0.0
         self._next_pruning = 0.0

@@ -121,7 +121,7 @@ class Child:
         self._notes.take_of(SIGTERM, SIGINT)
         # At once, wherever the main thread is. The claims are the supervisor's to
         # return, once this process is gone.
-        signal.signal(SIGQUIT, _quit)
+        signal.signal(SIGQUIT, self._quit)
         signal.signal(SIGCHLD, signal.SIG_DFL)
         # The terminal is gone: the supervisor decides what that means.
         signal.signal(SIGHUP, signal.SIG_IGN)
@@ -155,8 +155,9 @@ class Child:
             metadata=self._birth.post.metadata,
         )
         self._page.show_beat(begun)
-        self._heart.start()
         self._actor.start()
+        # Not earlier: who beats is not taken for stuck.
+        self._heart.start()
         self._page.show_up()
         logger.info("%s started.", self.name)
 
@@ -211,6 +212,7 @@ class Child:
             if not self._actor.is_busy:
                 break
             if self._is_time_up():
+                self._page.show_leaving()
                 return ExitCode.LEFT_BEHIND
             self._nap(min(pause, self._time_left()))
         self._actor.finish()
@@ -238,7 +240,7 @@ class Child:
             logger.warning("%s could not sign off: %s", self.name, error)
         logger.info("%s stopped.", self.name)
 
-    # ── Ends that do not wait; called by the heart, in its own thread ──────────
+    # ── Ends that do not wait: of the heart, in its own thread, or by a signal ──
 
     def _leave_pruned(self) -> None:
         logger.error("%s was taken for dead: its jobs are no longer its.", self.name)
@@ -250,6 +252,6 @@ class Child:
             logger.error("%s cannot reach the database and ends.", self.name)
             os._exit(ExitCode.FENCED)
 
-
-def _quit(number: int, frame: FrameType | None) -> None:
-    os._exit(ExitCode.QUIT)
+    def _quit(self, number: int, frame: FrameType | None) -> None:
+        self._page.show_leaving()
+        os._exit(ExitCode.QUIT)

@@ -12,7 +12,7 @@ from robust_queue.models.processes import name_of
 
 from . import child, clock
 from .connections import close_all
-from .exits import DISMISSED, ExitCode
+from .exits import ExitCode
 from .heart import trust_span
 from .notes import withheld
 from .page import Page
@@ -57,7 +57,8 @@ class Child:
     @property
     def was_dismissed(self) -> bool:
         """Was it asked to leave while its tasks ran, by whomever?"""
-        return self.dismissed is not None or self.exit_code in DISMISSED
+        # Not by its exit code: a task may exit with any.
+        return self.dismissed is not None or self.page.is_leaving
 
     @property
     def may_hold_claims(self) -> bool:

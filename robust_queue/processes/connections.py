@@ -109,18 +109,14 @@ def clean_up_after_task() -> None:
         connection.rq_last_used = time.monotonic()
         if connection.connection is None or connection.in_atomic_block:
             continue
-        if _is_broken(connection) or _is_old(connection):
+        # After any error: a server that has become read-only answers a health check.
+        if connection.errors_occurred or _is_old(connection):
             connection.close()
-        connection.errors_occurred = False
 
 
 def _is_quiet(connection: BaseDatabaseWrapper) -> bool:
     last_used = getattr(connection, "rq_last_used", 0.0)
     return bool(time.monotonic() - last_used > QUIET)
-
-
-def _is_broken(connection: BaseDatabaseWrapper) -> bool:
-    return connection.errors_occurred and not connection.is_usable()
 
 
 def _is_old(connection: BaseDatabaseWrapper) -> bool:

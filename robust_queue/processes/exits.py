@@ -29,9 +29,6 @@ class ExitCode(IntEnum):
     """Left at once, as asked."""
 
 
-# Their claims go back to the queue: nothing was wrong with the tasks.
-DISMISSED = {ExitCode.LEFT_BEHIND, ExitCode.QUIT}
-
 _GUESSES: dict[int, str] = {
     signal.SIGKILL: "out of memory?",
     signal.SIGSEGV: "a fault in native code?",

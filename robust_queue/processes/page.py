@@ -20,7 +20,7 @@ from robust_queue.stores.rows import Claim, Outcome
 
 from . import clock
 
-_HEADER = struct.Struct("=dd?")  # last good heartbeat, last sign of life, is up
+_HEADER = struct.Struct("=dd??")  # last heartbeat, last sign of life, is up, leaves
 _RECORD = struct.Struct("=B?xxId16s16s")  # state, runs again, length, start, job, token
 _HEADER_SIZE = 64
 _SLOT_SIZE = 64 * 1024
@@ -69,6 +69,10 @@ class Page:
         """The child has booted."""
         struct.pack_into("=?", self._memory, 16, True)
 
+    def show_leaving(self) -> None:
+        """The child leaves because it was asked to, whatever still runs in it."""
+        struct.pack_into("=?", self._memory, 17, True)
+
     @property
     def last_beat(self) -> float:
         return self._header()[0]
@@ -81,9 +85,13 @@ class Page:
     def is_up(self) -> bool:
         return self._header()[2]
 
-    def _header(self) -> tuple[float, float, bool]:
-        beat, life, is_up = _HEADER.unpack_from(self._memory)
-        return beat, life, is_up
+    @property
+    def is_leaving(self) -> bool:
+        return self._header()[3]
+
+    def _header(self) -> tuple[float, float, bool, bool]:
+        beat, life, is_up, is_leaving = _HEADER.unpack_from(self._memory)
+        return beat, life, is_up, is_leaving
 
     # ── Claims ─────────────────────────────────────────────────────────────────
 

@@ -4,10 +4,14 @@ from collections.abc import Sequence
 
 from django.utils import timezone
 
-from robust_queue.lifecycle import recur
+from robust_queue.lifecycle.install import install, put_back
+from robust_queue.lifecycle.recur import next_instant, recur
 from robust_queue.recurrence import Recurrence
 
+from . import clock
 from .actor import LONGEST_PAUSE, Actor
+
+INSPECTION = 30.0
 
 
 class Scheduler(Actor):
@@ -19,16 +23,22 @@ class Scheduler(Actor):
         super().__init__(database)
         self._recurrences = recurrences
         self._is_installed = False
+        self._next_inspection = 0.0
 
     def turn(self) -> float:
-        if not self._is_installed:
-            recur.install(self.database, self._recurrences)
-            self._is_installed = True
-        recur.recur(self.database)
+        if clock.now() >= self._next_inspection:
+            self._inspect()
+        recur(self.database)
         return self._pause()
 
+    def _inspect(self) -> None:
+        bring_in = put_back if self._is_installed else install
+        bring_in(self.database, self._recurrences)
+        self._is_installed = True
+        self._next_inspection = clock.now() + INSPECTION
+
     def _pause(self) -> float:
-        upcoming = recur.next_instant(self.database)
+        upcoming = next_instant(self.database)
         if upcoming is None:
             return LONGEST_PAUSE
         # Not longer: another scheduler, or a person, may move the cursors meanwhile.

@@ -133,8 +133,9 @@ class Worker(Actor):
     def _run(self, held: Held) -> None:
         performed = None
         try:
-            # Looked at here, so that nothing begins once the worker is to stop.
-            if not self._is_stopping:
+            # Looked at here, so that nothing begins once the worker is to stop, or
+            # has slept while its claims were given to somebody else.
+            if not self._is_stopping and self._trusts():
                 performed = self._perform(held)
             if performed:
                 self._page.finish(held.slot, performed.outcome)

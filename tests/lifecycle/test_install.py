@@ -7,8 +7,9 @@ from django.utils import timezone
 
 from robust_queue import recurrence
 from robust_queue.arguments import load_call
-from robust_queue.lifecycle import recur
-from robust_queue.lifecycle.recur import install, next_instant, recurrences_of
+from robust_queue.lifecycle import install as lifecycle_install
+from robust_queue.lifecycle.install import install, put_back, recurrences_of
+from robust_queue.lifecycle.recur import next_instant
 from robust_queue.models import RecurringTask
 from robust_queue.recurrence import Recurrence
 from robust_queue.schedules import Schedule
@@ -162,7 +163,7 @@ class TestSeveralSchedulers:
         changed, stale = recurrence_of(schedule="@hourly"), row()
         put(changed)
         RecurringTask.objects.update(next_run_at=NOON)
-        recur._update("default", stale, changed, MORNING)
+        lifecycle_install._update("default", stale, changed, MORNING)
         assert row().next_run_at == NOON
 
 
@@ -195,3 +196,12 @@ class TestWhatBelongsWhere:
         assert RecurringTask.objects.using("other").get().key == "elsewhere"
         assert next_instant("other") == MORNING + timedelta(hours=1)
         assert RecurringTask.objects.using("default").count() == 7
+
+
+def test_what_an_older_release_removed_is_put_back(db):
+    put(recurrence_of(key="a"), recurrence_of(key="b"))
+    RecurringTask.objects.filter(key="a").update(next_run_at=NOON)
+    RecurringTask.objects.filter(key="b").delete()
+    put_back("default", [recurrence_of(key="a"), recurrence_of(key="b")], now=MORNING)
+    assert set(RecurringTask.objects.values_list("key", flat=True)) == {"a", "b"}
+    assert RecurringTask.objects.get(key="a").next_run_at == NOON, "left alone"

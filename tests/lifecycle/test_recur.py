@@ -8,7 +8,8 @@ import pytest
 from django.db import connection, transaction
 
 from robust_queue.lifecycle import recur as lifecycle_recur
-from robust_queue.lifecycle.recur import install, next_instant, recur
+from robust_queue.lifecycle.install import install
+from robust_queue.lifecycle.recur import next_instant, recur
 from robust_queue.models import Job, RecurringExecution, RecurringTask
 from robust_queue.testing import drain
 from tests.support.recurring import MINUTE, NOON, declaration, due, instants, row

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from robust_queue.lifecycle.recur import install
+from robust_queue.lifecycle.install import install
 from robust_queue.models import RecurringExecution, RecurringTask
 from robust_queue.recurrence import Recurrence
 from robust_queue.schedules import Schedule
