@@ -103,7 +103,7 @@ class TestPool:
             (True, 4),
             ({"timeout": 3}, 4),
             ({"min_size": 3}, 3),
-            ({"min_size": 1, "max_size": 6}, 6),
+            ({"min_size": 1, "max_size": 3}, 3),
             ({"min_size": 2, "max_size": None}, 2),
         ],
     )
@@ -118,9 +118,9 @@ class TestPool:
         assert message.msg.startswith(
             f"Database 'pooled' pools {size} connections, but a worker has 5 threads"
         )
-        assert "to at least 7, or take fewer threads." in message.hint
+        assert "to at least 5, or take fewer threads." in message.hint
 
-    @pytest.mark.parametrize("pool", [None, False, {"max_size": 7}, {"min_size": 8}])
+    @pytest.mark.parametrize("pool", [None, False, {"max_size": 5}, {"min_size": 8}])
     def test_that_is_large_enough(self, settings, add_database, pool):
         add_database("pooled", "postgresql", pool=pool)
         keep_queue_in(settings, "pooled")

@@ -154,7 +154,8 @@ def _judge_pool(alias: str, pool: Any) -> Iterator[CheckMessage]:
     threads = max((each.threads for each in workers), default=0)
     if not isinstance(size, int):
         return  # psycopg_pool itself will say what it thinks of it
-    if pool and threads and size < threads + messages.CONNECTIONS_BESIDE_THREADS:
+    # Only tasks take from it: a worker polls and beats on connections of its own.
+    if pool and size < threads:
         yield messages.pool_too_small(alias, size, threads)
 
 

@@ -11,9 +11,6 @@ from robust_queue.rules import UnknownOptionError
 
 DOCS = "https://robust-queue.readthedocs.io/en/latest/reference/checks.html"
 
-# A worker polls and sends heartbeats beside the threads that run tasks.
-CONNECTIONS_BESIDE_THREADS = 2
-
 
 def app_missing(alias: str) -> CheckMessage:
     return _error(
@@ -82,7 +79,7 @@ def pool_too_small(alias: str, size: int, threads: int) -> CheckMessage:
         f"Database {alias!r} pools {size} connections, but a worker has {threads}"
         " threads: they wait for each other.",
         f"Set max_size of DATABASES[{alias!r}]['OPTIONS']['pool'] to at least"
-        f" {threads + CONNECTIONS_BESIDE_THREADS}, or take fewer threads.",
+        f" {threads}, or take fewer threads.",
     )
 
 

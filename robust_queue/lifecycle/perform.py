@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
+from traceback import clear_frames
 from typing import Any
 
 from django.utils import timezone, translation
@@ -54,7 +55,14 @@ def perform(claim: Claim, *, database: str, worker_id: str) -> Performed:
         returned, text = _run(claim, result)
         return _finished(claim, result, returned, text)
     except BaseException as error:
+        _make_room(error)
         return _failed(claim, result, error)
+
+
+def _make_room(error: BaseException) -> None:
+    """What a task has used up is freed with its frames, which its error holds."""
+    if isinstance(error, MemoryError):
+        clear_frames(error.__traceback__)
 
 
 def _run(claim: Claim, result: AnyResult) -> tuple[Any, str]:

@@ -108,11 +108,11 @@ def _orders(database: str) -> Iterator[str]:
 
 def _server(database: str) -> str:
     connection = connections[database]
-    name = connection.display_name
     try:
-        version = connection.get_database_version()
+        # MariaDB has to be asked even for its name.
+        name, version = connection.display_name, connection.get_database_version()
     except Error:
-        return f"{name}, out of reach"
+        return f"{connection.vendor}, out of reach"
     return f"{name} {'.'.join(map(str, version))}"
 
 

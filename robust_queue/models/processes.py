@@ -50,7 +50,7 @@ class ProcessQuerySet(models.QuerySet["Process"]):
             kind=kind,
             name=name_of(kind, identity, pid=os.getpid()),
             pid=os.getpid(),
-            hostname=socket.gethostname()[:255],
+            hostname=_hostname()[:255],
             supervisor_id=supervisor_id,
             metadata=metadata,
             created_at=DatabaseNow(),
@@ -72,7 +72,13 @@ class ProcessQuerySet(models.QuerySet["Process"]):
 
 def name_of(kind: str, identity: UUID, *, pid: int) -> str:
     """What people and logs call a process: unique, and telling where to look for it."""
-    return f"{kind.lower()}-{identity.hex[-8:]}:{pid}@{socket.gethostname()}"[:128]
+    return f"{kind.lower()}-{identity.hex[-8:]}:{pid}@{_hostname()}"[:128]
+
+
+def _hostname() -> str:
+    # Any bytes may name a host; those that are no text are told as escapes.
+    name = socket.gethostname()
+    return name.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _ago(threshold: timedelta) -> CombinedExpression:

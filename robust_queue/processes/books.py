@@ -129,9 +129,11 @@ class Books:
                 # Not yet, or not any more: it was silent and somebody struck it off.
                 processes.register("Supervisor", identity=self._identity)
         interval = current().process_heartbeat_interval.total_seconds()
-        self._next_beat = clock.now() + interval * 0.9
-        if self._in_contact_since is None:
-            self._in_contact_since = clock.now()
+        now = clock.now()
+        # One that is late had to wait, and so may everybody else have had to.
+        if self._in_contact_since is None or now > self._next_beat + interval:
+            self._in_contact_since = now
+        self._next_beat = now + interval * 0.9
 
     def _bury(self) -> None:
         """Settle the claims of the dead; one that cannot be settled delays no other."""

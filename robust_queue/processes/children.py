@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from signal import SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM
@@ -89,6 +90,9 @@ def fork(
     """Fill a post. Returns in the parent only."""
     identity, page, supervisor_pid = uuid4(), Page(post.slots), os.getpid()
     close_all()
+    # What waits in a buffer would be written by each child as well.
+    sys.stdout.flush()
+    sys.stderr.flush()
     with withheld(SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGCHLD):
         pid = os.fork()
         if not pid:

@@ -1,14 +1,16 @@
 """Connections: the queue's own, those of tasks, and none across a fork."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
-from typing import Any
+from typing import Any, TypeAlias
 
 from django.db import connections, reset_queries, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.utils import load_backend
+
+Conversation: TypeAlias = Generator[Any, Any, Any]
 
 # Seconds for which a task's connection is kept where CONN_MAX_AGE is 0, which is meant
 # for web requests: a new connection for every job would cost more than most jobs.
@@ -37,6 +39,8 @@ def dedicate(alias: str, *, patience: int) -> None:
     settings |= {"CONN_MAX_AGE": None, "CONN_HEALTH_CHECKS": False}
     backend = load_backend(settings["ENGINE"])
     connections[alias] = backend.DatabaseWrapper(settings, alias)
+    if connections[alias].vendor == "postgresql":
+        _bound(connections[alias], patience)
 
 
 def _for_postgresql(options: dict[str, Any], patience: int) -> dict[str, Any]:
@@ -53,6 +57,42 @@ def _for_postgresql(options: dict[str, Any], patience: int) -> dict[str, Any]:
         "keepalives_count": 3,
         "tcp_user_timeout": patience * 1000,
     }
+
+
+def _bound(wrapper: Any, patience: int) -> None:
+    """Let its connections give up on a server that is there, but does not answer.
+
+    The driver has no option for that, and a timeout of the server would hang with it.
+    """
+    connect = wrapper.get_new_connection
+
+    def get_new_connection(parameters: dict[str, Any]) -> Any:
+        connection = connect(parameters)
+        if not hasattr(connection, "wait"):
+            return connection  # psycopg 2 waits in its own way
+        wait = connection.wait
+
+        def wait_patiently(answer: Conversation, *args: Any, **kwargs: Any) -> Any:
+            return wait(_within(patience, answer, wrapper.Database), *args, **kwargs)
+
+        connection.wait = wait_patiently
+        return connection
+
+    wrapper.get_new_connection = get_new_connection
+
+
+def _within(seconds: int, answer: Conversation, driver: Any) -> Conversation:
+    """Go on for as long as the server talks, or for so long if it does not."""
+    ends = time.monotonic() + seconds
+    try:
+        wanted = next(answer)
+        while True:
+            ready = yield wanted
+            if not ready and time.monotonic() > ends:
+                raise driver.OperationalError(f"no answer within {seconds} s")
+            wanted = answer.send(ready)
+    except StopIteration as end:
+        return end.value
 
 
 def _for_mysql(options: dict[str, Any], patience: int) -> dict[str, Any]:

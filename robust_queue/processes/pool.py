@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from queue import SimpleQueue
 
 from django.db import connections
@@ -48,5 +49,8 @@ class Pool:
             try:
                 errand()
             except BaseException:
-                # Even SystemExit: a thread less would be a slot less, silently.
-                logger.exception("An errand failed in %s.", threading.current_thread())
+                # Even SystemExit: a thread less would be a slot less, silently. Where
+                # memory is used up, there is none for the log either.
+                with suppress(BaseException):
+                    thread = threading.current_thread()
+                    logger.exception("An errand failed in %s.", thread)

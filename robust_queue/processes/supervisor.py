@@ -109,10 +109,11 @@ class Supervisor:
         self._heed_notes()
         self._reap()
         is_stopping = self._mode is not Mode.RUNNING
-        self._books.keep(living=self._children, is_stopping=is_stopping)
         if is_stopping:
+            # First: a database that does not answer must not give anybody more time.
             self._press()
-        elif self._books.are_open:
+        self._books.keep(living=self._children, is_stopping=is_stopping)
+        if self._books.are_open and not is_stopping:
             self._watch()
             self._fill_posts()
             self._stop_if_done()

@@ -5,6 +5,7 @@ becomes of each claim is written on the page before anybody acts on it.
 """
 
 import logging
+import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from robust_queue.stores.rows import Claim
 from . import clock
 from .actor import LONGEST_PAUSE, Actor, jittered
 from .connections import clean_up_after_task, prepare_for_task
+from .exits import ExitCode
 from .page import Page
 from .pool import Pool
 
@@ -152,6 +154,10 @@ class Worker(Actor):
         self._page.start(held.slot, runs_again=runs_again)
         try:
             return perform(held.claim, database=self.database, worker_id=self._name)
+        except MemoryError:
+            # The task may have used it up, so that not even its failure could be made
+            # up. The page says that it had begun.
+            os._exit(ExitCode.BROKEN)
         except Exception:
             # Nothing of the task: it had not begun.
             logger.exception("Job %s could not be begun.", held.claim.job_id)
@@ -173,7 +179,7 @@ class Worker(Actor):
         for each in performed:
             if each.outcome.job_id in recorded:
                 # Whoever listens may take long, and must not keep others waiting.
-                self._pool.submit(each.announce)
+                self._pool.submit(partial(_announce, each))
 
     def _give_back(self, ended: Sequence[Ended]) -> None:
         release(self.database, [each.held.claim for each in ended])
@@ -201,3 +207,10 @@ class Worker(Actor):
             logger.warning("%d claims whose reply was lost went back.", len(released))
         interval = current().process_heartbeat_interval.total_seconds()
         self._next_inspection = clock.now() + jittered(interval)
+
+
+def _announce(performed: Performed) -> None:
+    """Tell the world, with connections as a task has them: who listens may query."""
+    prepare_for_task()
+    performed.announce()
+    clean_up_after_task()
