@@ -36,6 +36,7 @@ from robust_queue.rules import (
     normalise,
     raise_first,
     rules_of,
+    silence_problems,
 )
 
 MODULE_SETTINGS = (
@@ -137,12 +138,8 @@ class ConfigurationOptions:
             # Whoever slows the heart down and says no more must not lose processes.
             threshold = max(threshold, 5 * pause)
             object.__setattr__(self, "process_alive_threshold", threshold)
-        if threshold <= pause:
-            raise ConfigurationError(
-                "ConfigurationOptions.process_alive_threshold",
-                f"is {threshold}, not longer than process_heartbeat_interval, {pause}.",
-                "Allow for several heartbeats, or live processes are taken for dead.",
-            )
+        path = "ConfigurationOptions.process_alive_threshold"
+        raise_first(silence_problems(path, threshold, heartbeat=pause))
 
     @property
     def effective_workers(self) -> Sequence[WorkerConfiguration]:

@@ -5,8 +5,7 @@ from typing import Any
 from django.db import DEFAULT_DB_ALIAS
 from django.db.models import Model
 
-from .backend import RobustQueueBackend
-from .compat import task_backends
+from .aliases import backends
 
 
 class RobustQueueRouter:
@@ -45,8 +44,6 @@ class RobustQueueRouter:
 def queue_databases() -> list[str]:
     """The databases that hold queues, in the order of the aliases in ``TASKS``."""
     databases = (
-        backend.queue_options.database or DEFAULT_DB_ALIAS
-        for backend in task_backends.all()
-        if isinstance(backend, RobustQueueBackend)
+        backend.queue_options.database or DEFAULT_DB_ALIAS for backend in backends()
     )
     return list(dict.fromkeys(databases))

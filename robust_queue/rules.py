@@ -17,6 +17,8 @@ from robust_queue.exceptions import ConfigurationError
 
 Problems = Iterator[ConfigurationError]
 
+LEAST_HEARTBEATS = 3
+
 
 class UnknownOptionError(ConfigurationError):
     """A name that is no option, most often a misspelt one."""
@@ -111,6 +113,24 @@ def dict_problems(path: str, form: Any, rules: Rules) -> Problems:
             yield from rules[name].problems(where, value)
         else:
             yield _unknown(where, name, rules)
+
+
+def silence_problems(
+    path: str, threshold: timedelta, *, heartbeat: timedelta
+) -> Problems:
+    """Yield what is wrong with a silence after which a process is taken for dead.
+
+    A process trusts itself for less than that, and a heartbeat may come late.
+    """
+    least = LEAST_HEARTBEATS * heartbeat
+    if threshold < least:
+        yield ConfigurationError(
+            path,
+            f"is {threshold}, less than {LEAST_HEARTBEATS} times "
+            f"process_heartbeat_interval, {heartbeat}: processes that are well would "
+            "be taken for dead.",
+            f"Allow for at least {least}, or shorten process_heartbeat_interval.",
+        )
 
 
 def raise_first(problems: Iterable[ConfigurationError]) -> None:

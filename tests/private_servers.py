@@ -99,6 +99,24 @@ class Server:
         """End at once, as if it had been killed."""
         self._end(self._crash)
 
+    def freeze(self) -> None:
+        """Stay there and accept connections, but answer nobody."""
+        self._signal_all(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Go on where it was."""
+        self._signal_all(signal.SIGCONT)
+
+    def _signal_all(self, number: signal.Signals) -> None:
+        if self._process is None:
+            return
+        # First the one that would make more of them.
+        pid = self._process.pid
+        os.kill(pid, number)
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        for child in map(int, children):
+            os.kill(child, number)
+
     def _end(self, number: signal.Signals) -> None:
         process, self._process = self._process, None
         if process is None:

@@ -6,7 +6,6 @@ import textwrap
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from enum import IntEnum
-from uuid import uuid4
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -31,11 +30,13 @@ from robust_queue.models import (
     Attempt,
     FinishedExecution,
     Job,
+    Process,
     ReadyExecution,
     ScheduledExecution,
 )
 from robust_queue.testing import drain
 from tests.support.invariants import state_of
+from tests.support.processes import a_process
 from tests.support.threads import in_thread
 from tests.testapp import tasks
 from tests.testapp.models import Customer
@@ -302,8 +303,9 @@ class TestResults:
         from robust_queue.lifecycle.claim import claim
 
         result = add.enqueue(1)
-        process_id = uuid4()
+        process_id = a_process()
         claim("default", process_id=process_id)
+        Process.objects.all().delete()  # even then it is told who it was
         result.refresh()
         assert result.status == TaskResultStatus.RUNNING
         assert (result.attempts, result.worker_ids) == (1, [str(process_id)])

@@ -175,15 +175,25 @@ class TestHeartbeats:
 
     def test_a_threshold_that_was_given_stays(self, settings, assign):
         assign("process_heartbeat_interval", 5 * MINUTE)
-        settings.ROBUST_QUEUE = {"process_alive_threshold": 301}
-        assert current().process_alive_threshold == 301 * SECOND
+        settings.ROBUST_QUEUE = {"process_alive_threshold": 901}
+        assert current().process_alive_threshold == 901 * SECOND
 
-    def test_a_dataclass_refuses_to_be_impatient(self):
+    def test_three_heartbeats_are_enough(self):
+        options = ConfigurationOptions(process_alive_threshold=180)
+        assert options.process_alive_threshold == 3 * MINUTE
+
+    # 70: a healthy process would stop trusting itself before its next heartbeat.
+    @pytest.mark.parametrize("seconds", [60, 70, 179])
+    def test_a_dataclass_refuses_to_be_impatient(self, seconds):
         with pytest.raises(ConfigurationError) as refusal:
-            ConfigurationOptions(process_alive_threshold=60)
+            ConfigurationOptions(process_alive_threshold=seconds)
         assert refusal.value.path == "ConfigurationOptions.process_alive_threshold"
         assert refusal.value.problem == (
-            "is 0:01:00, not longer than process_heartbeat_interval, 0:01:00."
+            f"is {seconds * SECOND}, less than 3 times process_heartbeat_interval, "
+            "0:01:00: processes that are well would be taken for dead."
+        )
+        assert refusal.value.cure == (
+            "Allow for at least 0:03:00, or shorten process_heartbeat_interval."
         )
 
     @pytest.mark.parametrize(
@@ -192,7 +202,7 @@ class TestHeartbeats:
             ({"process_alive_threshold": 9}, {}, "ROBUST_QUEUE['{}']"),
             ({}, {"process_alive_threshold": 9}, "robust_queue.{}"),
             (
-                ConfigurationOptions(process_alive_threshold=99),
+                ConfigurationOptions(process_alive_threshold=199),
                 {"process_heartbeat_interval": 99},
                 "ROBUST_QUEUE.{}",
             ),

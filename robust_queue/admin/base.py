@@ -1,10 +1,11 @@
 """What all pages have in common: they are read only, and cheap on deep tables."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
 from django.contrib import admin
+from django.contrib.admin.models import LogEntry
 from django.contrib.admin.views.main import ChangeList
 from django.contrib.auth import get_permission_codename
 from django.core.paginator import Paginator
@@ -65,8 +66,11 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
     def has_operate_permission(self, request: HttpRequest) -> bool:
         """May this user do what the actions do? Who may change rows elsewhere may."""
-        codename = get_permission_codename("change", self.opts)
-        return request.user.has_perm(f"{self.opts.app_label}.{codename}")
+        return may(request, "change", self.model)
+
+    def has_discard_permission(self, request: HttpRequest) -> bool:
+        """The same for actions that leave nothing behind."""
+        return may(request, "delete", self.model)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return LeanChangeList
@@ -118,6 +122,20 @@ class JobRowAdmin(ReadOnlyAdmin):
     @admin.display(description=_("traceback"))
     def shown_traceback(self, row: Any) -> Any:
         return display.block(row.traceback)
+
+
+def may(request: HttpRequest, action: str, model: type[Model]) -> bool:
+    """Has this user Django's permission for that? The pages themselves grant none."""
+    codename = get_permission_codename(action, model._meta)
+    return request.user.has_perm(f"{model._meta.app_label}.{codename}")
+
+
+def record(
+    request: HttpRequest, rows: Iterable[Model], flag: int, message: str = ""
+) -> None:
+    """Write down who did it, where the admin writes down everything that is done."""
+    user_id: Any = request.user.pk  # nobody gets here without having logged in
+    LogEntry.objects.log_actions(user_id, rows, flag, message)
 
 
 def _id_in(term: str) -> UUID | None:

@@ -8,7 +8,7 @@ from typing import Any
 from django.contrib.admin import AdminSite
 from django.contrib.admin.utils import quote
 from django.db.models import Model
-from django.urls import reverse
+from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
@@ -34,9 +34,15 @@ STATES = {
 
 
 def link(site: AdminSite, model: type[Model], pk: Any, text: object) -> SafeString:
-    """A link to the page of a row, whether or not the row is still there."""
+    """A link to the page of a row, whether or not the row is still there.
+
+    On a site that has no pages for the model it is the text alone.
+    """
     name = f"{model._meta.app_label}_{model._meta.model_name}_change"
-    url = reverse(f"admin:{name}", args=[quote(pk)], current_app=site.name)
+    try:
+        url = reverse(f"admin:{name}", args=[quote(pk)], current_app=site.name)
+    except NoReverseMatch:
+        return format_html("{}", text)
     return format_html('<a href="{}">{}</a>', url, text)
 
 

@@ -1,16 +1,17 @@
 """Where jobs stand: one list per state."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
 from django.contrib import admin
+from django.contrib.admin.models import CHANGE, DELETION
 from django.db import router
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import HttpRequest
 from django.utils.text import Truncator
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import ngettext
 
 from robust_queue.lifecycle.discard import discard_all
 from robust_queue.lifecycle.retry import retry_all
@@ -19,13 +20,14 @@ from robust_queue.models import (
     ClaimedExecution,
     FailedExecution,
     FinishedExecution,
+    Job,
     Process,
     ReadyExecution,
     ScheduledExecution,
 )
 
 from . import display
-from .base import REACH, JobRowAdmin
+from .base import REACH, JobRowAdmin, record
 from .filters import ExceptionFilter, JobQueueFilter, QueueFilter
 
 MESSAGE_WIDTH = 80
@@ -199,13 +201,17 @@ class FailedAdmin(JobRowAdmin):
 
     @admin.action(description=_("Retry selected jobs"), permissions=["operate"])
     def retry_selected(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
-        count = _acted(retry_all, rows)
+        jobs = _chosen(rows)
+        count = retry_all(router.db_for_write(FailedExecution), _ids(jobs))
+        record(request, jobs, CHANGE, gettext("Retried."))
         message = ngettext("%d job retried.", "%d jobs retried.", count)
         self.message_user(request, message % count)
 
-    @admin.action(description=_("Discard selected jobs"), permissions=["operate"])
+    @admin.action(description=_("Discard selected jobs"), permissions=["discard"])
     def discard_selected(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
-        count = _acted(discard_all, rows)
+        jobs = _chosen(rows)
+        count = discard_all(router.db_for_write(FailedExecution), _ids(jobs))
+        record(request, jobs, DELETION)
         message = ngettext("%d job discarded.", "%d jobs discarded.", count)
         self.message_user(request, message % count)
 
@@ -223,7 +229,12 @@ class FailedAdmin(JobRowAdmin):
         return str(row.job.queue_name)
 
 
-def _acted(verb: Callable[[str, Iterable[UUID]], int], rows: QuerySet[Any]) -> int:
+def _chosen(rows: QuerySet[Any]) -> list[Job]:
+    """The jobs to act on, with what names them and without their arguments."""
     # No more than the list has counted: "all 10,000" must not mean a million.
-    chosen = list(rows.values_list("pk", flat=True)[:REACH])
-    return verb(router.db_for_write(FailedExecution), chosen)
+    named = rows.values_list("pk", "job__task_path")[:REACH]
+    return [Job(id=job_id, task_path=path) for job_id, path in named]
+
+
+def _ids(jobs: Iterable[Job]) -> list[UUID]:
+    return [job.id for job in jobs]

@@ -1,11 +1,11 @@
 """Queues: how much waits in each, and the switch that pauses it."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.apps.registry import Apps
 from django.contrib import admin, messages
-from django.contrib.auth import get_permission_codename
+from django.contrib.admin.models import ADDITION, DELETION
 from django.core.exceptions import PermissionDenied
 from django.db import models, router
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -20,19 +20,28 @@ from robust_queue.lifecycle.queues import QueueStatus, queues
 from robust_queue.models import Job, Pause
 
 from . import display
-from .base import ReadOnlyAdmin
+from .base import ReadOnlyAdmin, may, record
 
-Verb = Callable[[str, str], bool]
 
-# What each button does, and what is said if it did, or if someone was faster.
-BUTTONS: dict[str, tuple[Verb, Promise, Promise]] = {
-    "pause": (
+class Button(NamedTuple):
+    """What it does, and what is said if it did, or if someone was faster."""
+
+    verb: Callable[[str, str], bool]
+    flag: int  # what becomes of the row of the pause
+    done: Promise
+    was_so: Promise
+
+
+BUTTONS = {
+    "pause": Button(
         pause,
+        ADDITION,
         _("Queue “%s” is paused."),
         _("Queue “%s” was paused already."),
     ),
-    "resume": (
+    "resume": Button(
         resume,
+        DELETION,
         _("Queue “%s” gives out work again."),
         _("Queue “%s” was not paused."),
     ),
@@ -64,10 +73,10 @@ class QueueAdmin(ReadOnlyAdmin):
     """One page. Who may view pauses sees it; who may change them has the buttons."""
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return _may(request, "view") or _may(request, "change")
+        return may(request, "view", Pause) or may(request, "change", Pause)
 
     def has_operate_permission(self, request: HttpRequest) -> bool:
-        return _may(request, "change")
+        return may(request, "change", Pause)
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(self.changelist_view)
@@ -97,20 +106,21 @@ class QueueAdmin(ReadOnlyAdmin):
     def _press(self, request: HttpRequest) -> HttpResponse:
         if not self.has_operate_permission(request):
             raise PermissionDenied
-        for button, (verb, done, was_so) in BUTTONS.items():
-            if name := request.POST.get(button):
-                self._turn(request, name, verb, done, was_so)
+        for label, button in BUTTONS.items():
+            if name := request.POST.get(label):
+                self._turn(request, name, button)
         return HttpResponseRedirect(request.get_full_path())
 
-    def _turn(
-        self, request: HttpRequest, name: str, verb: Verb, done: Any, was_so: Any
-    ) -> None:
+    def _turn(self, request: HttpRequest, name: str, button: Button) -> None:
         try:
-            changed = verb(router.db_for_write(Pause), name)
+            changed = button.verb(router.db_for_write(Pause), name)
         except InvalidTask as problem:
             self.message_user(request, str(problem), messages.ERROR)
-        else:
-            self.message_user(request, (done if changed else was_so) % name)
+            return
+        if changed:
+            record(request, [Pause(queue_name=name)], button.flag)
+        said: Any = button.done if changed else button.was_so
+        self.message_user(request, said % name)
 
 
 @admin.register(Pause)
@@ -123,11 +133,6 @@ class PauseAdmin(ReadOnlyAdmin):
     ordering = ["queue_name"]
     fields = ["queue_name", "created_at"]
     readonly_fields = ["created_at"]
-
-
-def _may(request: HttpRequest, action: str) -> bool:
-    codename = get_permission_codename(action, Pause._meta)
-    return request.user.has_perm(f"{Pause._meta.app_label}.{codename}")
 
 
 def _row(status: QueueStatus) -> dict[str, Any]:

@@ -13,9 +13,8 @@ from django.core import checks
 from django.core.checks import CheckMessage
 from django.core.checks.registry import registry
 from django.db import connections, router
-from django.utils.module_loading import import_string
 
-from robust_queue import configuration, recurrence
+from robust_queue import aliases, configuration, recurrence
 from robust_queue.compat import belongs_to_backport, task_backends
 from robust_queue.exceptions import ConfigurationError
 
@@ -61,7 +60,7 @@ def check_configuration(app_configs: Any = None, **kwargs: Any) -> list[CheckMes
     problems = configuration.problems()
     found = list(map(messages.misconfigured, problems)) or list(_judge_setting())
     if not _framework_asks_backends():
-        found += chain.from_iterable(map(check_backend, _backends()))
+        found += chain.from_iterable(map(check_backend, aliases.backends()))
     return [*found, *_judge_databases(_queue_databases())]
 
 
@@ -203,14 +202,8 @@ def _framework_asks_backends() -> bool:
     return any(check.__module__ == asker for check in registry.get_checks())
 
 
-def _backends() -> "list[RobustQueueBackend]":
-    # By its name: the backend imports this module, and imports point one way only.
-    kind = import_string("robust_queue.backend.RobustQueueBackend")
-    return [each for each in task_backends.all() if isinstance(each, kind)]
-
-
 def _queue_databases() -> list[str]:
-    backends = _backends() if apps.is_installed("robust_queue") else []
+    backends = aliases.backends() if apps.is_installed("robust_queue") else []
     # A router may ask every alias where it lives: one bad alias spoils them all.
     if not all(map(_is_readable, backends)):
         return []

@@ -4,11 +4,10 @@ from collections.abc import Iterator
 
 from django.apps import apps
 from django.db import Error, connections
-from django.db.migrations.loader import MigrationLoader
+
+from robust_queue.checks.tables import APP, pending_migrations
 
 from .findings import Finding
-
-APP = "robust_queue"
 
 
 def examine(database: str) -> list[Finding]:
@@ -23,20 +22,13 @@ def examine(database: str) -> list[Finding]:
 
 
 def _judge_tables(database: str) -> Iterator[Finding]:
-    if unapplied := _unapplied(database):
+    if pending := pending_migrations(database):
         text = f"Migrations are not applied: run migrate --database {database}."
-        yield Finding("problem", text, unapplied)
+        yield Finding("problem", text, tuple(pending))
     elif missing := _missing(database):
         # Recorded as applied, but a router kept the tables out of this database.
         text = f"Database {database!r} lacks tables: does a router keep them out?"
         yield Finding("problem", text, missing)
-
-
-def _unapplied(database: str) -> tuple[str, ...]:
-    loader = MigrationLoader(connections[database])
-    known = [key for key in loader.graph.nodes if key[0] == APP]
-    applied = loader.applied_migrations or {}
-    return tuple(sorted(name for app, name in known if (app, name) not in applied))
 
 
 def _missing(database: str) -> tuple[str, ...]:

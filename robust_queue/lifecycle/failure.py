@@ -8,6 +8,7 @@ from robust_queue.stores.rows import Failed, Outcome
 CLASS_LENGTH = 255
 MESSAGE_LENGTH = 4_096
 TRACEBACK_LENGTH = 65_536
+PLAIN_LENGTH = 4_096
 
 
 def describe(error: BaseException) -> dict[str, Any]:
@@ -22,7 +23,12 @@ def describe(error: BaseException) -> dict[str, Any]:
 
 
 def failed_to_record(outcome: Outcome, error: BaseException) -> Failed:
-    """What becomes of an outcome that the database refuses."""
+    """What becomes of an outcome that the database refuses: plain, and short.
+
+    A failure is still told in its own words, as far as they go; a result is lost.
+    """
+    told = outcome if isinstance(outcome, Failed) else None
+    words = {name: getattr(told, name) for name in _WORDS} if told else describe(error)
     return Failed(
         job_id=outcome.job_id,
         token=outcome.token,
@@ -30,8 +36,20 @@ def failed_to_record(outcome: Outcome, error: BaseException) -> Failed:
         worker_id=outcome.worker_id,
         started_at=outcome.started_at,
         finished_at=outcome.finished_at,
-        **describe(error),
+        retry_at=told.retry_at if told else None,
+        exception_class=_plain(words["exception_class"])[:CLASS_LENGTH],
+        message=_plain(words["message"]),
+        traceback=_plain(words["traceback"]),
     )
+
+
+_WORDS = ("exception_class", "message", "traceback")
+
+
+def _plain(text: str) -> str:
+    """Something that every column of every server can hold."""
+    ascii_only = text.encode("ascii", "backslashreplace").decode("ascii")
+    return ascii_only.replace("\x00", "\\x00")[-PLAIN_LENGTH:]
 
 
 def _message(error: BaseException) -> str:

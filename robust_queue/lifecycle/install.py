@@ -10,14 +10,13 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from robust_queue import recurrence
+from robust_queue import aliases, recurrence
 from robust_queue.arguments import dump_call
-from robust_queue.compat import task_backends
 from robust_queue.models import RecurringTask
 from robust_queue.recurrence import Recurrence
 from robust_queue.stores.conflicts import retried
 
-from .recur import database_of, kept_in, next_run
+from .recur import kept_in, next_run
 
 logger = logging.getLogger("robust_queue")
 
@@ -120,5 +119,4 @@ def _columns(wanted: Recurrence) -> dict[str, Any]:
 
 
 def _first_database() -> str | None:
-    found = map(database_of, task_backends.all())
-    return next((database for database in found if database), None)
+    return next((each.database for each in aliases.backends()), None)

@@ -10,15 +10,15 @@ from typing import Any
 from django.utils import timezone, translation
 
 from robust_queue import policies, registry, transactions
+from robust_queue.aliases import options_of
 from robust_queue.arguments import dump_result, load_call
 from robust_queue.compat import (
     AnyResult,
     TaskResult,
     TaskResultStatus,
     context_of,
-    task_backends,
 )
-from robust_queue.configuration import BackendOptions, backend_options
+from robust_queue.configuration import BackendOptions
 from robust_queue.exceptions import SerializationError
 from robust_queue.stores.rows import Claim, Failed, Finished, Outcome
 
@@ -113,13 +113,6 @@ def _stored(returned: Any, options: BackendOptions) -> str:
             f"{options.max_result_size:,} allowed by MAX_RESULT_SIZE."
         )
     return text
-
-
-def options_of(alias: str) -> BackendOptions:
-    """The options of an alias, or the defaults if it was taken out of TASKS."""
-    if alias in task_backends.settings:
-        return backend_options(alias, task_backends[alias].options)
-    return backend_options(alias, {})
 
 
 def _running(

@@ -1,6 +1,5 @@
 """The queues of a database. They exist by being named: in jobs, pauses or settings."""
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -8,9 +7,8 @@ from typing import Any
 from django.db.models import Count, Min
 from django.utils import timezone
 
-from robust_queue.compat import task_backends
+from robust_queue.aliases import backends_of
 from robust_queue.configuration import current
-from robust_queue.declaration import RobustTask
 from robust_queue.models import Pause, ReadyExecution
 from robust_queue.stores import store_for
 
@@ -75,13 +73,5 @@ def _waiting(database: str) -> Any:
 def _configured(database: str) -> set[str]:
     """Names that workers serve, or that an alias on this database accepts."""
     named = {name for each in current().effective_workers for name in each.patterns}
-    named.update(*(backend.queues for backend in _backends(database)))
+    named.update(*(backend.queues for backend in backends_of(database)))
     return {name for name in named if queue_name_problem(name) is None}
-
-
-def _backends(database: str) -> Iterator[Any]:
-    backends: Sequence[Any] = task_backends.all()
-    for backend in backends:
-        # Told by its tasks: the backend is above this layer.
-        if issubclass(backend.task_class, RobustTask) and backend.database == database:
-            yield backend

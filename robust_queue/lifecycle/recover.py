@@ -1,8 +1,8 @@
 """Claims of a process that is gone ──▶ ready, failed, or what they had become."""
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -13,12 +13,13 @@ from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from robust_queue import policies, registry
-from robust_queue.compat import AnyResult, TaskResultDoesNotExist
-from robust_queue.models import ClaimedExecution, Process
+from robust_queue.compat import TaskResultDoesNotExist
+from robust_queue.models import ClaimedExecution, Job, Process
 from robust_queue.stores.rows import Failed, Outcome
 
 from . import announce, results
 from .failure import describe
+from .jobless import without_jobless
 from .settle import settle
 
 logger = logging.getLogger("robust_queue")
@@ -26,7 +27,7 @@ logger = logging.getLogger("robust_queue")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldClaim:
-    """A claim as the table tells of it."""
+    """A claim as the table tells of it; ``task_path`` is empty if its job is gone."""
 
     job_id: UUID
     token: UUID
@@ -63,7 +64,8 @@ def give_up(
     They fail, or are tried again after their backoff. Returns whose claims were still
     held: somebody else may have recovered them meanwhile.
     """
-    outcomes = [_crash(each, error, worker_id) for each in claims]
+    whole = without_jobless(database, claims)
+    outcomes = [_crash(each, error, worker_id) for each in whole]
     held = settle(database, outcomes)
     told = [each for each in outcomes if each.job_id in held]
     _after_commit(database, partial(_tell, database, told, error))
@@ -94,35 +96,50 @@ def _after_commit(database: str, telling: Callable[[], None]) -> None:
 def _tell_of_ends(database: str, ended: Iterable[UUID]) -> None:
     for job_id in ended:
         logger.info("Job %s had ended before its process did.", job_id)
-        # A job that is not kept is told by the log alone.
-        with suppress(TaskResultDoesNotExist):
-            _tell_of_end(results.get_result(database, job_id))
-
-
-def _tell_of_end(result: AnyResult) -> None:
-    if result.is_finished:
-        announce.finished(result)
+        with _news_of(job_id):
+            result = results.get_result(database, job_id)
+            if result.is_finished:
+                announce.finished(result)
 
 
 def _tell(database: str, outcomes: Sequence[Failed], error: Exception) -> None:
     for outcome in outcomes:
         if outcome.retry_at is None:
             logger.error("Job %s has failed: %s", outcome.job_id, error)
-            announce.finished(results.get_result(database, outcome.job_id), error)
+            with _news_of(outcome.job_id):
+                announce.finished(results.get_result(database, outcome.job_id), error)
         else:
             when = outcome.retry_at.isoformat(" ", "seconds")
             logger.warning("Job %s runs again at %s: %s", outcome.job_id, when, error)
 
 
+@contextmanager
+def _news_of(job_id: UUID) -> Iterator[None]:
+    """What cannot be told of one job must not keep the news of others back."""
+    try:
+        # A job that is not kept, or was discarded since, is told by the log alone.
+        with suppress(TaskResultDoesNotExist):
+            yield
+    except Exception:
+        logger.exception("Nobody could be told what became of job %s.", job_id)
+
+
 def _read(claims: "models.QuerySet[ClaimedExecution]") -> list[HeldClaim]:
+    """Without the jobs themselves, whose arguments may be large."""
+    rows = list(claims.values_list(*_COLUMNS))
+    jobs = Job.objects.using(claims.db).filter(pk__in=[row[0] for row in rows])
+    paths = dict(jobs.values_list("pk", "task_path"))
     return [
         HeldClaim(
-            job_id=each.job_id,
-            token=each.token,
-            process_id=each.process_id,
-            attempts=each.attempts,
-            task_path=each.job.task_path,
-            started_at=each.created_at,
+            job_id=job_id,
+            token=token,
+            process_id=process_id,
+            attempts=attempts,
+            task_path=paths.get(job_id, ""),
+            started_at=created_at,
         )
-        for each in claims.select_related("job")
+        for job_id, token, process_id, attempts, created_at in rows
     ]
+
+
+_COLUMNS = ("job_id", "token", "process_id", "attempts", "created_at")

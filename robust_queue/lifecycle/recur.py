@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -23,9 +22,9 @@ from django.db import (
 )
 from django.db.models import Min, QuerySet
 from django.utils import timezone
-from django.utils.module_loading import import_string
 
 from robust_queue import registry
+from robust_queue.aliases import database_of
 from robust_queue.arguments import load_call
 from robust_queue.compat import AnyTask
 from robust_queue.exceptions import EnqueueError
@@ -187,10 +186,3 @@ def next_run(schedule: Schedule, moment: datetime) -> datetime:
 def kept_in(task: AnyTask) -> str | None:
     """The database that holds the jobs of the task; None if another backend does."""
     return database_of(task.get_backend())
-
-
-def database_of(backend: Any) -> str | None:
-    """The database of a backend of ours; None for any other."""
-    # By its name: the backend imports the lifecycle, and imports point one way only.
-    ours: Any = import_string("robust_queue.backend.RobustQueueBackend")
-    return backend.database if isinstance(backend, ours) else None

@@ -6,12 +6,14 @@ from uuid import UUID
 from django.utils import timezone
 
 from robust_queue.stores import store_for
-from robust_queue.stores.rows import Holding
+
+from .jobless import Held, without_jobless
 
 
-def release(database: str, claims: Sequence[Holding]) -> set[UUID]:
+def release(database: str, claims: Sequence[Held]) -> set[UUID]:
     """Give back claims that were not started, with their attempt restored.
 
     Returns the jobs that were still held; whoever lost a claim changes nothing.
     """
-    return store_for(database).release(claims, now=timezone.now())
+    whole = without_jobless(database, claims)
+    return store_for(database).release(whole, now=timezone.now())

@@ -5,9 +5,8 @@ from uuid import UUID
 
 from django.utils import timezone
 
+from robust_queue.aliases import options_of
 from robust_queue.stores import store_for
-
-from .perform import options_of
 
 BATCH_SIZE = 500
 

@@ -3,21 +3,24 @@
 import logging
 from collections import defaultdict
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import DataError, IntegrityError, connections, transaction
+from django.db import DataError, Error, IntegrityError, connections, transaction
 from django.utils import timezone
 
 from robust_queue.models import Job
 from robust_queue.stores import store_for
-from robust_queue.stores.rows import Finished, Outcome
+from robust_queue.stores.conflicts import is_conflict
+from robust_queue.stores.rows import Failed, Finished, Outcome
 
 from .failure import failed_to_record
 
 logger = logging.getLogger("robust_queue")
+
+LARGE = 100_000  # characters; no server is configured to take less at a time
 
 
 def settle(database: str, outcomes: Sequence[Outcome]) -> set[UUID]:
@@ -43,16 +46,63 @@ def settle(database: str, outcomes: Sequence[Outcome]) -> set[UUID]:
 
 
 def _record(database: str, outcomes: Sequence[Outcome]) -> set[UUID]:
-    store = store_for(database)
+    """Record all at once; if something in one of them is refused, one by one.
+
+    The others must not suffer for it, and the culprit must not stay claimed for ever.
+    """
+    try:
+        return _tried(database, outcomes)
+    except _RefusedError as refusal:
+        if len(outcomes) == 1:
+            culprit = failed_to_record(outcomes[0], refusal.reason)
+            return store_for(database).settle([culprit])
+    return set().union(*(_record(database, [each]) for each in outcomes))
+
+
+def _tried(database: str, outcomes: Sequence[Outcome]) -> set[UUID]:
     try:
         with _savepoint(database):
-            return store.settle(outcomes)
+            return store_for(database).settle(outcomes)
     except (DataError, IntegrityError) as error:
-        # Something in one of them is more than the database can hold. The others must
-        # not suffer for it, and the culprit must not stay claimed for ever.
-        if len(outcomes) == 1:
-            return store.settle([failed_to_record(outcomes[0], error)])
-    return set().union(*(_record(database, [each]) for each in outcomes))
+        raise _RefusedError(error) from error
+    except Error as error:
+        # Drivers have many names for a refusal. A server that goes on to answer has
+        # refused; one that does not is away, which is nobody's fault.
+        if is_conflict(error) or not _is_refusal(database, outcomes):
+            raise
+        raise _RefusedError(error) from error
+
+
+class _RefusedError(Exception):
+    """The database is there, and does not take this."""
+
+    def __init__(self, reason: Error) -> None:
+        self.reason = reason
+
+
+def _is_refusal(database: str, outcomes: Sequence[Outcome]) -> bool:
+    connection = connections[database]
+    if connection.connection is not None and connection.is_usable():
+        return True
+    # MySQL hangs up on whoever sends more than it is willing to read.
+    return any(_is_large(each) for each in outcomes) and _answers_anew(database)
+
+
+def _answers_anew(database: str) -> bool:
+    connection = connections[database]
+    if connection.in_atomic_block:
+        return False
+    connection.close()
+    with suppress(Error):
+        connection.ensure_connection()
+    return connection.connection is not None and connection.is_usable()
+
+
+def _is_large(outcome: Outcome) -> bool:
+    match outcome:
+        case Finished(result=text) | Failed(traceback=text):
+            return len(text) > LARGE
+    return False
 
 
 def _savepoint(database: str) -> AbstractContextManager[Any]:

@@ -6,16 +6,16 @@ from datetime import timedelta
 from django.db import Error, connections
 
 import robust_queue
-from robust_queue.backend import RobustQueueBackend
-from robust_queue.compat import task_backends
+from robust_queue.aliases import backends_of
 from robust_queue.configuration import (
     ConfigurationOptions,
     WorkerConfiguration,
     current,
 )
-from robust_queue.lifecycle.queues import queues
+from robust_queue.models import Pause
 from robust_queue.recurrence import Recurrence
 from robust_queue.rules import PriorityOrder
+from robust_queue.stores import store_for
 
 _ORDERS = {
     PriorityOrder.SMALLEST_FIRST: "the smallest number first",
@@ -58,35 +58,28 @@ def _facts(
 
 
 def advice(database: str, workers: Sequence[WorkerConfiguration]) -> Iterator[str]:
-    """What an operator would wonder about later."""
+    """What an operator would wonder about later.
+
+    Told by names alone: to count a backlog would take longer than to start.
+    """
     try:
-        waiting = queues(database)
+        paused = _paused(database)
+        waiting = store_for(database).queue_names()
     except Error:
         return  # the supervisor will say so, and wait
-    for queue in waiting:
-        if queue.paused_at is not None:
+    for name in paused:
+        yield f"Queue {name!r} is paused: manage.py robust_queue resume {name}"
+    for name in waiting:
+        if not any(each.serves(name) for each in workers):
             yield (
-                f"Queue {queue.name!r} is paused: manage.py robust_queue resume "
-                f"{queue.name}"
-            )
-        elif queue.ready and not any(each.serves(queue.name) for each in workers):
-            yield (
-                f"Queue {queue.name!r} has {queue.ready} ready jobs, and no worker of "
-                "this supervisor serves it."
+                f"Queue {name!r} has ready jobs, and no worker of this supervisor "
+                "serves it."
             )
 
 
-def backends_of(database: str) -> list[RobustQueueBackend]:
-    """The aliases of TASKS whose jobs are kept there."""
-    return [each for each in queue_backends() if each.database == database]
-
-
-def queue_backends() -> list[RobustQueueBackend]:
-    """The aliases of TASKS that are Robust Queue's, the default one first."""
-    found = [
-        each for each in task_backends.all() if isinstance(each, RobustQueueBackend)
-    ]
-    return sorted(found, key=lambda each: each.alias != "default")
+def _paused(database: str) -> list[str]:
+    pauses = Pause.objects.using(database).order_by("queue_name")
+    return list(pauses.values_list("queue_name", flat=True))
 
 
 def _worker(worker: WorkerConfiguration) -> str:

@@ -6,30 +6,24 @@ from datetime import timedelta
 from typing import Any, Self
 from uuid import UUID
 
-from django.conf import settings
 from django.db import models
 from django.db.models.expressions import CombinedExpression
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
-from robust_queue.fields import IdField, NameField
+from robust_queue.fields import IdField, NameField, UtcField
 
 
 class DatabaseNow(Now):
-    """The moment by the server's own clock, in the form in which moments are stored.
+    """The moment by the server's own clock, in UTC as ``UtcField`` keeps it.
 
-    Hosts disagree about the time. Who has been silent for how long is judged by the
-    one clock that all of them share.
+    Hosts disagree about the time, and a zone may change its clocks. Who has been silent
+    for how long is judged by the one clock that all of them share.
     """
 
     def as_mysql(self, compiler: Any, connection: Any, **kwargs: Any) -> Any:
-        # Django stores UTC without setting the zone of the session.
-        template = "UTC_TIMESTAMP(6)" if settings.USE_TZ else "LOCALTIMESTAMP(6)"
-        return self.as_sql(compiler, connection, template=template, **kwargs)
-
-    def as_sqlite(self, compiler: Any, connection: Any, **kwargs: Any) -> Any:
-        zone = "" if settings.USE_TZ else ", 'localtime'"
-        template = f"STRFTIME('%%%%Y-%%%%m-%%%%d %%%%H:%%%%M:%%%%f', 'NOW'{zone})"
+        # Elsewhere it is UTC, or an instant, already.
+        template = "UTC_TIMESTAMP(6)"
         return self.as_sql(compiler, connection, template=template, **kwargs)
 
 
@@ -60,6 +54,14 @@ class ProcessQuerySet(models.QuerySet["Process"]):
     def beat(self, identity: UUID) -> bool:
         """Tell that a process is alive; False if it was taken for dead."""
         return bool(self.filter(pk=identity).update(last_heartbeat_at=DatabaseNow()))
+
+    def strike_off(self, identity: UUID) -> bool:
+        """Delete the row of a process, if it is among these; tell whether it was.
+
+        In one statement: Django's own delete reads first where anybody listens, and
+        what was true of the row then may not be any more.
+        """
+        return bool(self.filter(pk=identity)._raw_delete(self.db))
 
     def silent_for(self, threshold: timedelta) -> Self:
         """Those that have not been heard of for longer than that."""
@@ -95,8 +97,8 @@ class Process(models.Model):
     hostname = NameField(_("host"), max_length=255)
     supervisor_id = IdField(_("supervisor"), null=True, blank=True)
     metadata = models.TextField(_("metadata"), default="", blank=True)
-    created_at = models.DateTimeField(_("started at"))
-    last_heartbeat_at = models.DateTimeField(_("last heartbeat"))
+    created_at = UtcField(_("started at"))
+    last_heartbeat_at = UtcField(_("last heartbeat"))
 
     objects = ProcessQuerySet.as_manager()
 

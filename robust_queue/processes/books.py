@@ -1,39 +1,44 @@
 """The supervisor's books: everything that it does with the database.
 
-Nothing here waits. While the database is away the work is put off, and the rest of the
-supervisor goes on.
+Its own heartbeat is all that it waits for, and that for seconds only. Everything else
+is sent out as an errand. While the database is away the work is put off, and the rest
+of the supervisor goes on.
 """
 
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from uuid import UUID
 
-from django.db import Error, connections
+from django.db import Error
 
+from robust_queue.checks.tables import pending_migrations
 from robust_queue.configuration import current
 from robust_queue.models import Process
 
 from . import clock, undertaker
 from .actor import LONGEST_PAUSE, jittered
 from .children import Child
-from .connections import briefly, close_all, dedicate
+from .connections import briefly, close_all, dedicate, drop
+from .errands import PATIENCE, Errand, Work
 from .patience import Patience
-from .readiness import pending_migrations
 
 logger = logging.getLogger("robust_queue")
 
 REMINDER = 30.0
 # Heartbeats for which contact must have lasted before anybody is taken for dead.
 BEATS_TO_BE_SURE = 1.5
+LONGEST_ATTEMPT = 10.0
 
 
 class Books:
     """Keeps a supervisor's row alive, settles the claims of the dead, and prunes."""
 
-    def __init__(self, database: str, identity: UUID) -> None:
+    def __init__(self, database: str, identity: UUID, *, on_birth: Work) -> None:
         self._database = database
         self._identity = identity
+        self._on_birth = on_birth
         # To be heard again after an outage before anybody else is sure of its silence.
         interval = current().process_heartbeat_interval.total_seconds()
         self._patience = Patience(longest=min(interval, LONGEST_PAUSE))
@@ -42,11 +47,12 @@ class Books:
         self._next_pruning = 0.0
         self._next_reminder = 0.0
         self.are_open = False
-        self.unburied: list[Child] = []
+        self._burials: dict[Child, Errand] = {}
+        self._pruning: Errand | None = None
 
     def prepare(self) -> None:
         """Connect with little patience: a supervisor must not wait for a server."""
-        dedicate(self._database, patience=undertaker.PATIENCE)
+        dedicate(self._database, patience=PATIENCE)
 
     @property
     def next_entry(self) -> float:
@@ -60,7 +66,9 @@ class Books:
         """Has the database been reached for longer than heartbeats are apart?"""
         interval = current().process_heartbeat_interval.total_seconds()
         since = self._in_contact_since
-        return since is not None and clock.now() - since > BEATS_TO_BE_SURE * interval
+        # A heart may be in the middle of an attempt that takes long.
+        enough = BEATS_TO_BE_SURE * interval + min(interval, LONGEST_ATTEMPT)
+        return since is not None and clock.now() - since > enough
 
     def lose_contact(self) -> None:
         """Forget for how long the database has been reached."""
@@ -85,27 +93,27 @@ class Books:
 
     def close(self) -> None:
         """Strike off the supervisor itself."""
+        for errand in (*self._burials.values(), self._pruning):
+            if errand is not None:
+                errand.give_up()
         with suppress(Error):
-            Process.objects.using(self._database).filter(pk=self._identity).delete()
+            Process.objects.using(self._database).strike_off(self._identity)
         close_all()
 
     def _note_trouble(self, error: Exception) -> None:
-        # The first time, the second, the fourth, the eighth …
-        if self._patience.failures.bit_count() <= 1:
+        if self._patience.is_worth_telling:
             is_bug = not isinstance(error, Error)
             logger.warning("The database is out of reach: %s", error, exc_info=is_bug)
         self._patience.fail()
         self.lose_contact()
-        connections[self._database].close()
+        drop(self._database)
 
     def _keep(self, living: Sequence[Child], *, is_stopping: bool) -> bool:
         if not self.are_open and not self._open():
             return False
         if clock.now() >= self._next_beat:
             self._beat()
-        self._bury()
-        if clock.now() >= self._next_pruning and not is_stopping:
-            self._prune(spare=[self._identity, *(each.identity for each in living)])
+        self._run_errands(living, is_stopping=is_stopping)
         return True
 
     def _open(self) -> bool:
@@ -123,7 +131,7 @@ class Books:
         return self.are_open
 
     def _beat(self) -> None:
-        with briefly(self._database, seconds=undertaker.PATIENCE):
+        with briefly(self._database, seconds=PATIENCE):
             processes = Process.objects.using(self._database)
             if not processes.beat(self._identity):
                 # Not yet, or not any more: it was silent and somebody struck it off.
@@ -135,28 +143,44 @@ class Books:
             self._in_contact_since = now
         self._next_beat = now + interval * 0.9
 
-    def _bury(self) -> None:
-        """Settle the claims of the dead; one that cannot be settled delays no other."""
-        trouble = None
-        for dead in list(self.unburied):
-            try:
-                undertaker.bury(self._database, dead)
-            except Error as error:
-                trouble = error
-            else:
-                self.unburied.remove(dead)
-        if trouble is not None:
-            raise trouble
+    # ── Errands ────────────────────────────────────────────────────────────────
+
+    def bury_later(self, dead: Child) -> None:
+        """Have the claims of a child that has ended settled."""
+        self._burials[dead] = self._errand(
+            partial(undertaker.bury, self._database, dead)
+        )
+
+    @property
+    def unburied(self) -> list[Child]:
+        return list(self._burials)
+
+    def _run_errands(self, living: Sequence[Child], *, is_stopping: bool) -> None:
+        for dead, burial in list(self._burials.items()):
+            if burial.further():
+                del self._burials[dead]
+        if self._pruning is not None and self._pruning.further():
+            self._pruning = None
+        if (
+            clock.now() >= self._next_pruning
+            and not is_stopping
+            and self.are_in_contact
+        ):
+            self._prune(spare=[self._identity, *(each.identity for each in living)])
 
     def _prune(self, *, spare: Sequence[UUID]) -> None:
-        """Strike off the silent, once everybody has had the chance to be heard.
+        """Have the silent struck off, now that all have had the chance to be heard.
 
-        After an outage all are silent, and whoever comes back first must not take the
-        others for dead.
+        After an outage everybody is silent, and whoever comes back first must not take
+        the others for dead.
         """
-        if not self.are_in_contact:
-            return
         threshold = current().process_alive_threshold
-        undertaker.prune(self._database, threshold=threshold, spare=spare)
-        undertaker.adopt_orphans(self._database)
         self._next_pruning = clock.now() + jittered(threshold.total_seconds() / 5)
+        if self._pruning is None:
+            work = undertaker.look_after_the_lost
+            self._pruning = self._errand(
+                partial(work, self._database, threshold=threshold, spare=spare)
+            )
+
+    def _errand(self, work: Work) -> Errand:
+        return Errand(work, database=self._database, on_birth=self._on_birth)

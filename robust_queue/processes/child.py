@@ -6,7 +6,6 @@ It never returns into the code of its parent, which would clean up what is not i
 import logging
 import os
 import signal
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from signal import SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM
@@ -14,7 +13,7 @@ from types import FrameType
 from typing import NoReturn
 from uuid import UUID
 
-from django.db import Error, connections
+from django.db import Error
 
 from robust_queue.configuration import current
 from robust_queue.models import Process
@@ -22,8 +21,8 @@ from robust_queue.models.processes import name_of
 
 from . import clock
 from .actor import LONGEST_PAUSE
-from .connections import dedicate
-from .exits import ExitCode
+from .connections import dedicate, drop
+from .exits import ExitCode, leave
 from .heart import Heart
 from .notes import Notes
 from .page import Page
@@ -58,16 +57,6 @@ def live(birth: Birth) -> NoReturn:
         logger.exception("The %s broke down.", birth.post.kind.lower())
     finally:
         leave(code)
-
-
-def leave(code: int) -> NoReturn:
-    """End this process at once: no exit handlers, which are the parent's."""
-    try:
-        logging.shutdown()
-        sys.stdout.flush()
-        sys.stderr.flush()
-    finally:
-        os._exit(code)
 
 
 class Child:
@@ -125,6 +114,8 @@ class Child:
         signal.signal(SIGCHLD, signal.SIG_DFL)
         # The terminal is gone: the supervisor decides what that means.
         signal.signal(SIGHUP, signal.SIG_IGN)
+        # Tasks may fork, and would wonder why nobody hears them.
+        os.register_at_fork(after_in_child=_heed_signals_as_usual)
         # Withheld by the parent until now.
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
@@ -136,8 +127,9 @@ class Child:
             try:
                 self._register()
             except Error as error:
-                connections[self._database].close()
-                logger.warning("%s waits for the database: %s", self.name, error)
+                drop(self._database)
+                if patience.is_worth_telling:
+                    logger.warning("%s waits for the database: %s", self.name, error)
                 self._nap(patience.fail())
             else:
                 return True
@@ -147,7 +139,7 @@ class Child:
         begun = clock.now()
         processes = Process.objects.using(self._database)
         # A first try may have succeeded without telling so.
-        processes.filter(pk=self._birth.identity).delete()
+        processes.strike_off(self._birth.identity)
         processes.register(
             self._birth.post.kind,
             identity=self._birth.identity,
@@ -165,6 +157,7 @@ class Child:
 
     def _patiently(self, turn: Callable[[], float]) -> float:
         """Take a turn. Whatever it raises is told, and followed by a longer pause."""
+        self._page.show_turn()
         try:
             pause = turn()
         except Exception as error:
@@ -173,8 +166,7 @@ class Child:
         return pause
 
     def _after(self, error: Exception) -> float:
-        # The first time, the second, the fourth, the eighth …
-        if self._trouble.failures.bit_count() <= 1:
+        if self._trouble.is_worth_telling:
             logger.warning(
                 "%s goes on after an error: %s",
                 self.name,
@@ -182,7 +174,7 @@ class Child:
                 exc_info=not isinstance(error, Error),
             )
         # Half-broken, or pointing at a server that has become read-only.
-        connections[self._database].close()
+        drop(self._database)
         self._actor.recover()
         return self._trouble.fail()
 
@@ -233,8 +225,7 @@ class Child:
 
     def _sign_off(self) -> None:
         try:
-            row = Process.objects.using(self._database).filter(pk=self._birth.identity)
-            row.delete()
+            Process.objects.using(self._database).strike_off(self._birth.identity)
         except Error as error:
             # The supervisor does it, or whoever prunes.
             logger.warning("%s could not sign off: %s", self.name, error)
@@ -255,3 +246,9 @@ class Child:
     def _quit(self, number: int, frame: FrameType | None) -> None:
         self._page.show_leaving()
         os._exit(ExitCode.QUIT)
+
+
+def _heed_signals_as_usual() -> None:
+    for number in (SIGTERM, SIGQUIT, SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(SIGINT, signal.default_int_handler)

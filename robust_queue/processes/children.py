@@ -2,25 +2,28 @@
 
 import os
 import signal
-import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
-from signal import SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM
+from functools import partial
+from signal import SIGQUIT
+from typing import NoReturn
 from uuid import UUID, uuid4
 
 from robust_queue.configuration import current
 from robust_queue.models.processes import name_of
 
 from . import child, clock
-from .connections import close_all
-from .exits import ExitCode
+from .exits import ExitCode, in_words
+from .forking import exit_code_of, fork
 from .heart import trust_span
-from .notes import withheld
 from .page import Page
 from .posts import SETTLED_AFTER, Post
 
+LEAST_PATIENCE = 120.0
 
-@dataclass(slots=True, kw_only=True)
+
+@dataclass(slots=True, kw_only=True, eq=False)
 class Child:
     """A process that was forked for a post."""
 
@@ -39,8 +42,10 @@ class Child:
         return name_of(self.post.kind, self.identity, pid=self.pid)
 
     def signal(self, number: signal.Signals) -> None:
-        # It has not been waited for, so the number is still its own.
-        os.kill(self.pid, number)
+        # It has not been waited for, so the number is still its own, unless somebody
+        # else has waited for it.
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, number)
 
     def dismiss(self) -> None:
         """Make it leave at once."""
@@ -50,10 +55,12 @@ class Child:
 
     def has_ended(self) -> bool:
         """Collect its end, if it has come."""
-        pid, status = os.waitpid(self.pid, os.WNOHANG)
-        if pid:
-            self.exit_code = os.waitstatus_to_exitcode(status)
-        return bool(pid)
+        self.exit_code = exit_code_of(self.pid)
+        return self.exit_code is not None
+
+    @property
+    def end_in_words(self) -> str:
+        return self.killed_because or in_words(self.exit_code or 0)
 
     @property
     def was_dismissed(self) -> bool:
@@ -63,7 +70,9 @@ class Child:
 
     @property
     def may_hold_claims(self) -> bool:
-        """Did it end without having settled everything?"""
+        """Did it end without having settled everything, and did nobody do so since?"""
+        if self.page.is_buried:
+            return False
         return self.exit_code != ExitCode.DONE or any(self.page.records())
 
     @property
@@ -78,39 +87,36 @@ class Child:
         patience = current().process_boot_timeout.total_seconds()
         return clock.now() - last_seen > patience
 
+    def is_stuck(self) -> bool:
+        """Has its main thread not come around for much longer than anything takes?"""
+        patience = max(
+            current().process_alive_threshold.total_seconds(), LEAST_PATIENCE
+        )
+        return self.page.is_up and clock.now() - self.page.last_turn > patience
+
     def has_lost_trust(self) -> bool:
         """Has it not reached the database for too long to be still believed?"""
         span = trust_span(current().process_alive_threshold)
         return self.page.is_up and clock.now() > self.page.last_beat + span
 
 
-def fork(
+def beget(
     post: Post, *, supervisor_id: UUID, lifeline: int, on_birth: Callable[[], None]
 ) -> Child:
-    """Fill a post. Returns in the parent only."""
-    identity, page, supervisor_pid = uuid4(), Page(post.slots), os.getpid()
-    close_all()
-    # What waits in a buffer would be written by each child as well.
-    sys.stdout.flush()
-    sys.stderr.flush()
-    with withheld(SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGCHLD):
-        pid = os.fork()
-        if not pid:
-            _begin_life(
-                on_birth,
-                child.Birth(
-                    post=post,
-                    identity=identity,
-                    supervisor_id=supervisor_id,
-                    page=page,
-                    lifeline=lifeline,
-                    supervisor_pid=supervisor_pid,
-                ),
-            )
-    return Child(post=post, pid=pid, identity=identity, page=page)
+    """Fill a post."""
+    birth = child.Birth(
+        post=post,
+        identity=uuid4(),
+        supervisor_id=supervisor_id,
+        page=Page(post.slots, slot_size=post.slot_size),
+        lifeline=lifeline,
+        supervisor_pid=os.getpid(),
+    )
+    pid = fork(partial(_begin_life, on_birth, birth))
+    return Child(post=post, pid=pid, identity=birth.identity, page=birth.page)
 
 
-def _begin_life(on_birth: Callable[[], None], birth: child.Birth) -> None:
+def _begin_life(on_birth: Callable[[], None], birth: child.Birth) -> NoReturn:
     try:
         on_birth()
     finally:

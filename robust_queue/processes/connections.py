@@ -1,6 +1,7 @@
 """Connections: the queue's own, those of tasks, and none across a fork."""
 
 import time
+from collections import deque
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
@@ -39,8 +40,19 @@ def dedicate(alias: str, *, patience: int) -> None:
     settings |= {"CONN_MAX_AGE": None, "CONN_HEALTH_CHECKS": False}
     backend = load_backend(settings["ENGINE"])
     connections[alias] = backend.DatabaseWrapper(settings, alias)
+    # What DEBUG would keep of each statement, nobody in this thread reads.
+    connections[alias].queries_log = deque(maxlen=0)
     if connections[alias].vendor == "postgresql":
         _bound(connections[alias], patience)
+
+
+def drop(alias: str) -> None:
+    """Do away with this thread's connection, in whatever state it is."""
+    connection = connections[alias]
+    try:
+        connection.close()
+    except Exception:
+        connection.connection = None
 
 
 def _for_postgresql(options: dict[str, Any], patience: int) -> dict[str, Any]:

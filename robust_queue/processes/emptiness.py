@@ -1,7 +1,9 @@
 """Is there anything left to do, for a supervisor that is to stop when there is not?"""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from robust_queue.configuration import WorkerConfiguration
@@ -30,16 +32,21 @@ class Emptiness:
         return not (self._is_due() or self._is_ready() or self._is_running())
 
     def _is_due(self) -> bool:
-        due = ScheduledExecution.objects.using(self._database).filter(
-            scheduled_at__lte=timezone.now()
-        )
-        return any(map(self._serves, due.values_list("queue_name", flat=True)[:1000]))
+        scheduled = ScheduledExecution.objects.using(self._database)
+        due = scheduled.filter(scheduled_at__lte=timezone.now())
+        return self._serves_any(_queues_of(due))
 
     def _is_ready(self) -> bool:
-        return any(map(self._serves, store_for(self._database).queue_names()))
+        return self._serves_any(store_for(self._database).queue_names())
 
     def _is_running(self) -> bool:
-        return ClaimedExecution.objects.using(self._database).exists()
+        # Also in the hands of other supervisors: it may go back to the queue.
+        claims = ClaimedExecution.objects.using(self._database)
+        return self._serves_any(_queues_of(claims))
 
-    def _serves(self, queue: str) -> bool:
-        return any(worker.serves(queue) for worker in self._workers)
+    def _serves_any(self, queues: Iterable[str]) -> bool:
+        return any(each.serves(name) for name in queues for each in self._workers)
+
+
+def _queues_of(rows: QuerySet[Any]) -> Iterable[str]:
+    return rows.order_by().values_list("queue_name", flat=True).distinct()

@@ -11,19 +11,18 @@ from collections.abc import Callable
 from datetime import timedelta
 from uuid import UUID
 
-from django.db import Error, connections
-
 from robust_queue.configuration import current
 from robust_queue.models import Process
 
 from . import clock
-from .connections import dedicate
+from .connections import dedicate, drop
 from .page import Page
 from .patience import Patience
 
 logger = logging.getLogger("robust_queue")
 
 STATEMENT_PATIENCE = 5
+LEAST_LOOK = 0.2
 
 
 def trust_span(threshold: timedelta) -> float:
@@ -55,6 +54,9 @@ class Heart(threading.Thread):
         self._on_pruned = on_pruned
         self._on_distrust = on_distrust
         self._stopped = threading.Event()
+        self._watch = threading.Thread(
+            target=self._watch_trust, name="robust_queue trust", daemon=True
+        )
         self._patience = Patience(longest=self._interval)
 
     @property
@@ -64,30 +66,42 @@ class Heart(threading.Thread):
         Counted from the start of the last heartbeat that succeeded: the server may
         have written it down as early as that.
         """
-        span = trust_span(current().process_alive_threshold)
-        return clock.now() < self._page.last_beat + span
+        return clock.now() < self._trusted_until
+
+    @property
+    def _trusted_until(self) -> float:
+        return self._page.last_beat + trust_span(current().process_alive_threshold)
+
+    def start(self) -> None:
+        super().start()
+        self._watch.start()
 
     def run(self) -> None:
         dedicate(self._database, patience=STATEMENT_PATIENCE)
-        # A little early, never late, and not in step with all the others.
         while not self._stopped.wait(self._pause()):
             self._beat()
             self._page.show_life()
-            if not self.trusts:
-                self._on_distrust()
-        connections[self._database].close()
+        drop(self._database)
 
     def stop(self) -> None:
-        """Stop beating, and wait until the last beat is over."""
+        """Stop beating; the last beat may be under way for a little longer."""
         self._stopped.set()
         if self.is_alive():
-            self.join()
+            self.join(2 * STATEMENT_PATIENCE)
+
+    def _watch_trust(self) -> None:
+        """Look when trust ends, however long a beat may hang at that moment."""
+        left = 0.0
+        while not self._stopped.wait(max(left, LEAST_LOOK)):
+            left = self._trusted_until - clock.now()
+            if left < 0:
+                self._on_distrust()
 
     def _beat(self) -> None:
         begun = clock.now()
         try:
             is_known = Process.objects.using(self._database).beat(self._identity)
-        except Error as error:
+        except Exception as error:
             self._skip(error)
             return
         self._patience.succeed()
@@ -96,9 +110,9 @@ class Heart(threading.Thread):
         elif not self._stopped.is_set():
             self._on_pruned()
 
-    def _skip(self, error: Error) -> None:
-        connections[self._database].close()
-        if not self._patience.failures:
+    def _skip(self, error: Exception) -> None:
+        drop(self._database)
+        if self._patience.is_worth_telling:
             logger.warning("No heartbeat, the database cannot be reached: %s", error)
         self._patience.fail()
 

@@ -1,9 +1,9 @@
 """The page: what a child does, in memory that outlives it.
 
-Anonymous memory shared by a supervisor and one child. The child writes what it does
-with each claim; the supervisor reads it after the child has ended, so neither waits
-for the other. A state byte is written last and cleared first: a child killed in the
-middle of a write leaves the state before it.
+Anonymous memory shared by a supervisor and one child. The child writes signs of life,
+and what it does with each claim. Claims are read after the child has ended, so neither
+waits for the other. The stage of one is written last and cleared first: a child killed
+in the middle of a write leaves the stage before it.
 """
 
 import mmap
@@ -20,10 +20,12 @@ from robust_queue.stores.rows import Claim, Outcome
 
 from . import clock
 
-_HEADER = struct.Struct("=dd??")  # last heartbeat, last sign of life, is up, leaves
+_MOMENT = struct.Struct("=d")
+_BEAT, _LIFE, _TURN = 0, 8, 16  # where moments are kept, and below what is true or not
+_UP, _LEAVING, _BURIED = 24, 25, 26
 _RECORD = struct.Struct("=B?xxId16s16s")  # state, runs again, length, start, job, token
 _HEADER_SIZE = 64
-_SLOT_SIZE = 64 * 1024
+LEAST_SLOT = 64 * 1024
 
 
 class Stage(IntEnum):
@@ -50,48 +52,70 @@ class Record:
 class Page:
     """One record per claim that a child may hold at a time, and its signs of life."""
 
-    def __init__(self, slots: int) -> None:
+    def __init__(self, slots: int, *, slot_size: int = LEAST_SLOT) -> None:
         self.slots = range(slots)
-        self._memory = mmap.mmap(-1, _HEADER_SIZE + slots * _SLOT_SIZE)
+        self._slot_size = slot_size
+        # Large slots cost nothing: memory that nobody has written to is not there.
+        self._memory = mmap.mmap(-1, _HEADER_SIZE + slots * slot_size)
 
     # ── Signs of life ──────────────────────────────────────────────────────────
 
-    def show_life(self) -> None:
-        """The child is not stuck, whether or not it reaches the database."""
-        struct.pack_into("=d", self._memory, 8, clock.now())
-
     def show_beat(self, begun: float) -> None:
         """A heartbeat that was begun at that moment has reached the database."""
-        struct.pack_into("=d", self._memory, 0, begun)
+        self._stamp(_BEAT, begun)
         self.show_life()
+
+    def show_life(self) -> None:
+        """The child is not stuck, whether or not it reaches the database."""
+        self._stamp(_LIFE, clock.now())
+
+    def show_turn(self) -> None:
+        """The main thread of the child has come around."""
+        self._stamp(_TURN, clock.now())
 
     def show_up(self) -> None:
         """The child has booted."""
-        struct.pack_into("=?", self._memory, 16, True)
+        self._memory[_UP] = True
 
     def show_leaving(self) -> None:
         """The child leaves because it was asked to, whatever still runs in it."""
-        struct.pack_into("=?", self._memory, 17, True)
+        self._memory[_LEAVING] = True
+
+    def show_buried(self) -> None:
+        """The claims of the child, which is dead, have been settled."""
+        self._memory[_BURIED] = True
 
     @property
     def last_beat(self) -> float:
-        return self._header()[0]
+        return self._moment(_BEAT)
 
     @property
     def last_sign_of_life(self) -> float:
-        return self._header()[1]
+        return self._moment(_LIFE)
+
+    @property
+    def last_turn(self) -> float:
+        return self._moment(_TURN)
 
     @property
     def is_up(self) -> bool:
-        return self._header()[2]
+        return bool(self._memory[_UP])
 
     @property
     def is_leaving(self) -> bool:
-        return self._header()[3]
+        return bool(self._memory[_LEAVING])
 
-    def _header(self) -> tuple[float, float, bool, bool]:
-        beat, life, is_up, is_leaving = _HEADER.unpack_from(self._memory)
-        return beat, life, is_up, is_leaving
+    @property
+    def is_buried(self) -> bool:
+        return bool(self._memory[_BURIED])
+
+    def _stamp(self, place: int, moment: float) -> None:
+        # In one piece: the supervisor reads these while the child lives.
+        self._memory[place : place + _MOMENT.size] = _MOMENT.pack(moment)
+
+    def _moment(self, place: int) -> float:
+        (moment,) = _MOMENT.unpack_from(self._memory, place)
+        return float(moment)
 
     # ── Claims ─────────────────────────────────────────────────────────────────
 
@@ -112,7 +136,7 @@ class Page:
     def finish(self, slot: int, outcome: Outcome) -> None:
         """The task is over. An outcome too large for the page stays a started task."""
         kept = pickle.dumps(outcome)
-        if len(kept) > _SLOT_SIZE - _RECORD.size:
+        if len(kept) > self._slot_size - _RECORD.size:
             return
         self._write(slot, _RECORD.size, kept)
         struct.pack_into("=I", self._memory, self._offset(slot) + 4, len(kept))
@@ -168,4 +192,4 @@ class Page:
         self._memory[self._offset(slot)] = stage
 
     def _offset(self, slot: int) -> int:
-        return _HEADER_SIZE + slot * _SLOT_SIZE
+        return _HEADER_SIZE + slot * self._slot_size

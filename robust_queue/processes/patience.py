@@ -28,6 +28,11 @@ class Patience:
     def failures(self) -> int:
         return self._failures
 
+    @property
+    def is_worth_telling(self) -> bool:
+        """Is it the first failure that comes next, the second, third, fifth …?"""
+        return self._failures.bit_count() <= 1
+
     def fail(self) -> float:
         """Note a failure; return the pause that follows it."""
         # Bounded before it is a power: an outage may last for days.

@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from queue import SimpleQueue
@@ -35,8 +36,9 @@ class Pool:
         """Let every errand that was submitted come to its end, for so long at most."""
         for _ in self._threads:
             self._errands.put(None)
+        ends = time.monotonic() + timeout
         for thread in self._threads:
-            thread.join(timeout)
+            thread.join(max(ends - time.monotonic(), 0))
 
     def _work(self) -> None:
         try:

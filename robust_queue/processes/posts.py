@@ -10,18 +10,20 @@ from robust_queue.configuration import (
     ConfigurationOptions,
     DispatcherConfiguration,
     WorkerConfiguration,
+    current,
 )
 from robust_queue.recurrence import Recurrence
 
 from .actor import Actor
 from .dispatcher import Dispatcher
-from .page import Page
+from .page import LEAST_SLOT, Page
 from .patience import Patience
 from .scheduler import Scheduler
 from .worker import Worker
 
 # A child that lived for less does not make up for the failures before it.
 SETTLED_AFTER = 30.0
+ROOM_FOR_A_FAILURE = 512 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +45,7 @@ class Post:
     kind: str
     metadata: str
     slots: int = 0
+    slot_size: int = LEAST_SLOT
     make: Callable[[Surroundings], Actor]
     patience: Patience = field(default_factory=lambda: Patience(longest=30.0))
 
@@ -85,6 +88,8 @@ def _worker(database: str, configuration: WorkerConfiguration) -> Post:
             polling_interval=configuration.polling_interval.total_seconds(),
         ),
         slots=configuration.threads,
+        # A result of any size that is allowed, or a traceback: neither may be lost.
+        slot_size=current().max_result_size + ROOM_FOR_A_FAILURE,
         make=make,
     )
 

@@ -1,6 +1,7 @@
 """The supervisor: forks, reaps, buries, replaces, prunes.
 
-It has one thread, so that forking stays safe, and its loop waits for nobody.
+It has one thread, so that forking stays safe, and runs no code of tasks or of those who
+listen to them: that is left to errands.
 """
 
 import gc
@@ -26,8 +27,8 @@ from robust_queue.configuration import current
 
 from . import clock
 from .books import Books
-from .children import Child, fork
-from .exits import ExitCode, in_words
+from .children import Child, beget
+from .exits import ExitCode
 from .notes import Notes
 from .pidfile import Pidfile
 from .posts import Post
@@ -63,7 +64,9 @@ class Supervisor:
         is_done: Callable[[], bool] = lambda: False,
     ) -> None:
         self._identity = uuid4()
-        self._books = Books(database, self._identity)
+        self._books = Books(
+            database, self._identity, on_birth=self._close_what_is_not_the_childs
+        )
         self._vacant = list(posts)
         self._children: list[Child] = []
         self._pidfile = pidfile
@@ -112,9 +115,9 @@ class Supervisor:
         if is_stopping:
             # First: a database that does not answer must not give anybody more time.
             self._press()
+        self._watch()
         self._books.keep(living=self._children, is_stopping=is_stopping)
         if self._books.are_open and not is_stopping:
-            self._watch()
             self._fill_posts()
             self._stop_if_done()
 
@@ -170,7 +173,7 @@ class Supervisor:
     def _fill_posts(self) -> None:
         for post in [each for each in self._vacant if each.patience.is_over]:
             try:
-                child = fork(
+                child = beget(
                     post,
                     supervisor_id=self._identity,
                     lifeline=self._lifeline,
@@ -192,7 +195,7 @@ class Supervisor:
         """Collect those that have ended. Each by its number: a task's are not ours."""
         for child in [each for each in self._children if each.has_ended()]:
             self._children.remove(child)
-            self._books.unburied.append(child)
+            self._books.bury_later(child)
             self._vacate(child)
 
     def _vacate(self, dead: Child) -> None:
@@ -204,8 +207,10 @@ class Supervisor:
         self._vacant.append(dead.post)
         if self._mode is Mode.RUNNING:
             level = logging.WARNING if dead.exit_code else logging.INFO
-            told = in_words(dead.exit_code or 0)
-            logger.log(level, "%s %s; replaced in %.1f s.", dead.name, told, pause)
+            how = dead.end_in_words
+            logger.log(
+                level, "%s ended: %s; replaced in %.1f s.", dead.name, how, pause
+            )
         elif dead.was_dismissed and dead.page.has_running():
             self._left_behind = True
 
@@ -216,6 +221,8 @@ class Supervisor:
         for child in self._children:
             if child.is_stuck_in_boot():
                 self._kill(child, "it did not finish booting")
+            elif child.is_stuck():
+                self._kill(child, "its main thread did not come around")
             elif child.has_lost_trust() and self._must_end(child):
                 self._kill(child, "its heartbeats did not reach the database")
 

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
+from django.db import transaction
 from django.utils import timezone
 
 from robust_queue.lifecycle import recover
@@ -21,12 +22,11 @@ from robust_queue.models import Process
 from . import ProcessExitError, ProcessMissingError, ProcessPrunedError
 from .children import Child
 from .connections import briefly
-from .exits import in_words
+from .errands import PATIENCE
 from .page import Record, Stage
 
 logger = logging.getLogger("robust_queue")
 
-PATIENCE = 5  # seconds per statement
 BATCH = 100
 
 Records = Mapping[tuple[UUID, UUID], Record]
@@ -39,6 +39,9 @@ def bury(database: str, dead: Child) -> None:
     what it had begun meets its task's crash policy, or goes back if it was dismissed.
     """
     with briefly(database, seconds=PATIENCE):
+        transaction.on_commit(dead.page.show_buried, using=database)
+        # First of all: a claim that is still on its way then comes to nothing.
+        Process.objects.using(database).strike_off(dead.identity)
         claims = recover.claims_of(database, dead.identity)
         records = {(each.job_id, each.token): each for each in dead.page.records()}
         _settle_done(database, claims, records)
@@ -48,7 +51,6 @@ def bury(database: str, dead: Child) -> None:
         else:
             recover.give_up(database, begun, _exit_of(dead), worker_id=dead.name)
         _give_back_rest(database, dead)
-        Process.objects.using(database).filter(pk=dead.identity).delete()
 
 
 def prune(database: str, *, threshold: timedelta, spare: Sequence[UUID]) -> int:
@@ -56,6 +58,14 @@ def prune(database: str, *, threshold: timedelta, spare: Sequence[UUID]) -> int:
     silent = Process.objects.using(database).silent_for(threshold)
     found = list(silent.exclude(pk__in=spare)[:BATCH])
     return sum(_prune(database, each, threshold) for each in found)
+
+
+def look_after_the_lost(
+    database: str, *, threshold: timedelta, spare: Sequence[UUID]
+) -> None:
+    """Strike off the silent, and settle what belongs to nobody."""
+    prune(database, threshold=threshold, spare=spare)
+    adopt_orphans(database)
 
 
 def adopt_orphans(database: str) -> int:
@@ -96,8 +106,8 @@ def _give_back_rest(database: str, dead: Child) -> None:
 
 
 def _exit_of(dead: Child) -> ProcessExitError:
-    reason = dead.killed_because or in_words(dead.exit_code or 0)
-    return ProcessExitError(f"{dead.name} ended while it ran this job: {reason}.")
+    how = dead.end_in_words
+    return ProcessExitError(f"{dead.name} ended while it ran this job: {how}.")
 
 
 def _prune(database: str, silent: Process, threshold: timedelta) -> int:
@@ -108,9 +118,8 @@ def _prune(database: str, silent: Process, threshold: timedelta) -> int:
     would work on while others run its jobs.
     """
     with briefly(database, seconds=PATIENCE):
-        row = Process.objects.using(database).filter(pk=silent.pk)
-        struck_off, _ = row.silent_for(threshold).delete()
-        if not struck_off:
+        still_silent = Process.objects.using(database).silent_for(threshold)
+        if not still_silent.strike_off(silent.pk):
             return 0
         error = ProcessPrunedError(
             f"{silent.name} was silent for more than {threshold}, since "

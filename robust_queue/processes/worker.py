@@ -7,7 +7,7 @@ becomes of each claim is written on the page before anybody acts on it.
 import logging
 import os
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from functools import partial
 from uuid import UUID
@@ -26,6 +26,7 @@ from .actor import LONGEST_PAUSE, Actor, jittered
 from .connections import clean_up_after_task, prepare_for_task
 from .exits import ExitCode
 from .page import Page
+from .patience import Patience
 from .pool import Pool
 
 logger = logging.getLogger("robust_queue")
@@ -71,10 +72,12 @@ class Worker(Actor):
         self._trusts = trusts
         self._wake = wake
         self._pool = Pool(configuration.threads)
-        self._free = deque(page.slots)
+        self._free = deque(page.slots)  # given back by the threads of the pool
         self._held: dict[UUID, Held] = {}
         self._ended: deque[Ended] = deque()  # filled by the threads of the pool
         self._unsettled: list[Ended] = []
+        # Grows where jobs cannot be begun: they would come around in no time.
+        self._reluctance = Patience()
         self._is_stopping = False
         self._next_inspection = 0.0
 
@@ -110,6 +113,8 @@ class Worker(Actor):
         # A process that may have been taken for dead begins nothing new.
         if not room or not self._trusts():
             return LONGEST_PAUSE
+        if not self._reluctance.is_over:
+            return self._reluctance.left
         claims = claim(
             self.database,
             process_id=self._identity,
@@ -176,21 +181,37 @@ class Worker(Actor):
         performed = [each.performed for each in ended if each.performed]
         recorded = settle(self.database, [each.outcome for each in performed])
         self._forget(ended)
-        for each in performed:
-            if each.outcome.job_id in recorded:
-                # Whoever listens may take long, and must not keep others waiting.
-                self._pool.submit(partial(_announce, each))
+        for each in ended:
+            self._reluctance.succeed()
+            self._pool.submit(partial(self._announce, each, recorded))
 
     def _give_back(self, ended: Sequence[Ended]) -> None:
         release(self.database, [each.held.claim for each in ended])
         self._forget(ended)
+        self._free.extend(each.held.slot for each in ended)
+        if ended and not self._is_stopping:
+            self._reluctance.fail()
 
     def _forget(self, ended: Sequence[Ended]) -> None:
         for each in ended:
             self._unsettled.remove(each)
             del self._held[each.held.claim.job_id]
             self._page.clear(each.held.slot)
-            self._free.append(each.held.slot)
+
+    def _announce(self, ended: Ended, recorded: Container[UUID]) -> None:
+        """Tell the world, in a thread of the pool: whoever listens may take long.
+
+        Its slot is free only then. A job that is taken must not wait for listeners.
+        """
+        try:
+            if ended.performed and ended.held.claim.job_id in recorded:
+                # With connections as a task has them: who listens may query.
+                prepare_for_task()
+                ended.performed.announce()
+                clean_up_after_task()
+        finally:
+            self._free.append(ended.held.slot)
+            self._wake()
 
     # ── Inspect ────────────────────────────────────────────────────────────────
 
@@ -207,10 +228,3 @@ class Worker(Actor):
             logger.warning("%d claims whose reply was lost went back.", len(released))
         interval = current().process_heartbeat_interval.total_seconds()
         self._next_inspection = clock.now() + jittered(interval)
-
-
-def _announce(performed: Performed) -> None:
-    """Tell the world, with connections as a task has them: who listens may query."""
-    prepare_for_task()
-    performed.announce()
-    clean_up_after_task()

@@ -50,15 +50,19 @@ class Store(Settling):
         token: UUID,
         now: datetime,
     ) -> list[Claim]:
-        """Take up to ``limit`` ready jobs, in order, for one process.
+        """Take up to ``limit`` ready jobs, in order, for one registered process.
 
-        Rows that another transaction has locked are passed over, never waited for.
+        Rows that another transaction has locked are passed over, never waited for. A
+        process that was struck off gets nothing: its row is locked together with the
+        jobs, so that no claim of it can appear once its claims have been looked for.
         """
 
         def change() -> list[Claim]:
+            if not self._may_be_ready():
+                return []
             with self.transaction():
                 ids = self._lock_ready(selection, limit)
-                if not ids:
+                if not ids or not self._is_registered(process_id):
                     return []
                 self._move_to_claimed(ids, process_id, token, now)
                 return self._read_claims(ids, process_id, token)
@@ -149,6 +153,19 @@ class Store(Settling):
         )
 
     # ── Claim ──────────────────────────────────────────────────────────────────
+
+    def _may_be_ready(self) -> bool:
+        """Is it worth to begin a transaction? A cheap look, where locks are dear."""
+        return True
+
+    def _is_registered(self, process_id: UUID) -> bool:
+        """Is there a row of this process? It stays until the transaction ends."""
+        rows = self._fetch(
+            f"SELECT 1 FROM {self._by_key('processes')} WHERE id = %s"
+            f" {self._as_of_now()}",
+            (self.to_id(process_id),),
+        )
+        return bool(rows)
 
     def _move_to_claimed(
         self, ids: Sequence[UUID], process_id: UUID, token: UUID, now: datetime

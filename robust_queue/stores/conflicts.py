@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from django.db import OperationalError, connections
+from django.db import Error, OperationalError, connections
 
 T = TypeVar("T")
 
@@ -41,7 +41,7 @@ def _is_the_callers(alias: str) -> bool:
     return connection.in_atomic_block or not connection.get_autocommit()
 
 
-def is_conflict(error: OperationalError) -> bool:
+def is_conflict(error: Error) -> bool:
     """Was this a deadlock, a serialisation failure or a lock that was not free?"""
     cause = error.__cause__
     return (

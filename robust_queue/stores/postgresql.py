@@ -69,7 +69,9 @@ class PostgreSQLStore(Store):
         statement, parameters = sql.claim(tuple(selection.patterns), limit)
 
         def change() -> list[Claim]:
-            rows = self._fetch(statement, (*parameters, now, process_id, token))
+            rows = self._fetch(
+                statement, (*parameters, process_id, now, process_id, token)
+            )
             return [self._claim(row, process_id, token) for row in rows]
 
         return retried(self.alias, change)

@@ -82,12 +82,19 @@ SELECT id, queue_name, rank, 0, enqueued_at, run_after FROM given WHERE NOT is_d
 
 # ── Claim ──────────────────────────────────────────────────────────────────────
 
+# The row of the process is locked only if there is something to take: an idle poll
+# writes nothing. Heartbeats do not wait for such a lock, whoever strikes it off does.
 _CLAIM = """
 WITH {polls}, picked AS (
     {union}
+), registered AS MATERIALIZED (
+    SELECT id FROM robust_queue_processes
+    WHERE id = %s::uuid AND EXISTS (SELECT 1 FROM picked)
+    FOR KEY SHARE
 ), taken AS (
     DELETE FROM robust_queue_ready_executions
     WHERE job_id = ANY (ARRAY(SELECT job_id FROM picked))
+        AND EXISTS (SELECT 1 FROM registered)
     RETURNING job_id, queue_name, priority, attempts
 ), claimed AS (
     INSERT INTO robust_queue_claimed_executions

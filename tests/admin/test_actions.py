@@ -1,6 +1,7 @@
 """What operators do, and what those who may only look cannot."""
 
 import pytest
+from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
 from django.urls import reverse
 
 from robust_queue.admin import executions
@@ -21,6 +22,15 @@ def act(browser, action, *chosen, **fields):
     )
 
 
+def log():
+    """What the admin has written down, oldest first."""
+    entries = LogEntry.objects.order_by("pk").select_related("user", "content_type")
+    return [
+        (e.user.username, e.action_flag, e.content_type.model, e.object_id)
+        for e in entries
+    ]
+
+
 def test_selected_failures_are_retried(as_staff):
     first, second, third = (rows.failed() for _ in range(3))
     browser = as_staff("change_failedexecution")
@@ -31,7 +41,7 @@ def test_selected_failures_are_retried(as_staff):
 
 def test_selected_failures_are_discarded(as_staff):
     first, second = rows.failed(), rows.failed()
-    browser = as_staff("change_failedexecution")
+    browser = as_staff("view_failedexecution", "delete_failedexecution")
     response = act(browser, "discard_selected", first)
     assert "1 job discarded." in response.content.decode()
     assert states() == {second.pk: "failed"}
@@ -61,9 +71,39 @@ def test_who_may_only_view_failures_neither_sees_nor_does_it(as_staff, action):
 
 def test_who_may_change_other_tables_may_not_act_on_failures(as_staff):
     row = rows.failed()
-    browser = as_staff("view_failedexecution", "change_job", "delete_failedexecution")
-    act(browser, "retry_selected", row)
+    browser = as_staff("view_failedexecution", "change_job", "delete_job")
+    for action in ("retry_selected", "discard_selected"):
+        act(browser, action, row)
     assert FailedExecution.objects.filter(pk=row.pk).exists()
+
+
+@pytest.mark.parametrize(
+    ("permission", "forbidden"),
+    [("delete", "retry_selected"), ("change", "discard_selected")],
+)
+def test_who_may_do_one_thing_may_not_do_the_other(as_staff, permission, forbidden):
+    """To discard is to delete: who may only change things cannot."""
+    row = rows.failed()
+    browser = as_staff("view_failedexecution", f"{permission}_failedexecution")
+    page = browser.get(reverse(FAILED)).content.decode()
+    assert forbidden not in page
+    for fields in ({}, {"index": 0}, {"select_across": 1, "index": 0}):
+        act(browser, forbidden, row, **fields)
+        assert states() == {row.pk: "failed"}
+    assert log() == []
+
+
+def test_it_is_written_down_who_retried_and_who_discarded(as_staff):
+    first, second, third = (rows.failed() for _ in range(3))
+    browser = as_staff("change_failedexecution", "delete_failedexecution", "view_job")
+    act(browser, "retry_selected", first, second)
+    act(browser, "discard_selected", third)
+    retried = {("ada", CHANGE, "job", str(each.pk)) for each in (first, second)}
+    assert set(log()[:2]) == retried
+    assert log()[2:] == [("ada", DELETION, "job", str(third.pk))]
+    history = reverse("admin:robust_queue_job_history", args=[first.pk])
+    assert "Retried." in browser.get(history).content.decode()
+    assert rows.TASK in str(LogEntry.objects.get(action_flag=DELETION))
 
 
 # ── Queues ─────────────────────────────────────────────────────────────────────
@@ -102,12 +142,17 @@ def test_queues_are_paused_and_resumed(as_staff):
     assert not Pause.objects.exists()
     response = browser.post(reverse(QUEUES), {"resume": "mail"}, follow=True)
     assert "Queue “mail” was not paused." in response.content.decode()
+    assert log() == [
+        ("ada", ADDITION, "pause", "mail"),
+        ("ada", DELETION, "pause", "mail"),
+    ]
 
 
 def test_a_queue_that_cannot_be_is_refused(as_superuser):
     response = as_superuser.post(reverse(QUEUES), {"pause": "mail*"}, follow=True)
     assert "a name has no" in response.content.decode()
     assert not Pause.objects.exists()
+    assert log() == []
 
 
 def test_who_may_only_view_cannot_pause_or_resume(as_staff):

@@ -15,6 +15,7 @@ from robust_queue.lifecycle.settle import settle
 from robust_queue.models import Attempt, BlockedExecution, Job, ReadyExecution
 from robust_queue.testing import drain
 from tests.support.invariants import states
+from tests.support.processes import a_process
 from tests.testapp.tasks import add, explode, note
 
 pytestmark = pytest.mark.django_db
@@ -59,7 +60,7 @@ def test_blocked():
 
 def test_a_claimed_job_refuses():
     result = note.enqueue()
-    claim("default", process_id=uuid4())
+    claim("default", process_id=a_process())
     with pytest.raises(UndiscardableError, match="claimed by a worker"):
         discard("default", result.id)
 
@@ -77,13 +78,13 @@ def test_an_unknown_job():
 
 def test_many_at_once():
     results = [note.enqueue() for _ in range(5)]
-    claim("default", process_id=uuid4())
+    claim("default", process_id=a_process())
     assert discard_all("default", [r.id for r in results]) == 4
 
 
 def test_a_job_that_fails_just_behind_the_first_look_is_found(monkeypatch):
     result = explode.enqueue()
-    (held,) = claim("default", process_id=uuid4())
+    (held,) = claim("default", process_id=a_process())
     look = lifecycle_discard.discard_all
     outcomes = [perform(held, database="default", worker_id="w").outcome]
 

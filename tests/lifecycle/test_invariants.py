@@ -1,7 +1,7 @@
 """Whatever the verbs and whatever their order: the invariants hold after each."""
 
 from datetime import timedelta
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
 from django.utils import timezone
@@ -26,6 +26,7 @@ from robust_queue.lifecycle.retry import retry
 from robust_queue.lifecycle.settle import settle
 from robust_queue.models import Attempt, ClaimedExecution, Job, Process
 from tests.support.invariants import STATES, states
+from tests.support.processes import a_process
 from tests.testapp.tasks import add, explode, succeed_at_last
 
 LATER = timedelta(days=1)
@@ -84,7 +85,7 @@ class Lifecycle(RuleBasedStateMachine):
     def claim(self, limit):
         ready = [i for i, state in self.expected.items() if state == "ready"]
         in_order = sorted(ready, key=lambda i: (self.ranks[i], i))
-        claims = claim(DATABASE, process_id=uuid4(), limit=limit)
+        claims = claim(DATABASE, process_id=a_process(DATABASE), limit=limit)
         assert [each.job_id for each in claims] == in_order[:limit]
         self.held += claims
         for each in claims:

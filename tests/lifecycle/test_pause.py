@@ -1,7 +1,5 @@
 """Pausing: no new work from the next poll on, whoever says it and how often."""
 
-from uuid import uuid4
-
 import pytest
 from django.db import transaction
 
@@ -11,6 +9,7 @@ from robust_queue.lifecycle.pause import pause, resume
 from robust_queue.models import Pause
 from robust_queue.testing import drain
 from tests.support.invariants import states
+from tests.support.processes import a_process
 from tests.support.threads import in_thread, in_threads, started, uncommitted
 from tests.testapp.tasks import mail, note
 
@@ -32,7 +31,7 @@ def test_a_paused_queue_gives_out_nothing_and_others_go_on(performed):
 @pytest.mark.django_db
 def test_what_is_claimed_already_goes_on():
     mail.enqueue("ada@example.org")
-    claim("default", process_id=uuid4())
+    claim("default", process_id=a_process())
     pause("default", "mail")
     assert list(states().values()) == ["claimed"]
 

@@ -3,7 +3,6 @@
 import logging
 from datetime import timedelta
 from unittest import mock
-from uuid import uuid4
 
 import pytest
 from django.db import OperationalError
@@ -18,6 +17,7 @@ from robust_queue.lifecycle.release import release
 from robust_queue.models import Attempt, Job, ReadyExecution, ScheduledExecution
 from robust_queue.testing import drain
 from tests.support.invariants import state_of, states
+from tests.support.processes import a_process
 from tests.testapp.tasks import (
     explode,
     fail_at_once_again,
@@ -71,7 +71,7 @@ class TestAttempts:
         result = succeed_at_last.enqueue()
         first = run()
         dispatch_due("default", now=timezone.now() + timedelta(days=1))
-        claim("default", process_id=uuid4())
+        claim("default", process_id=a_process())
         result.refresh()
         assert (result.status, result.attempts) == ("RUNNING", 2)
         assert result.worker_ids[0] == first.worker_ids[0]
@@ -209,7 +209,7 @@ def test_an_error_before_the_task_began_is_not_its_failure(monkeypatch, performe
     succeed_at_last.enqueue()
     run()
     dispatch_due("default", now=timezone.now() + timedelta(days=1))
-    (held,) = claim("default", process_id=uuid4())
+    (held,) = claim("default", process_id=a_process())
 
     def gone(*args):
         raise OperationalError("the server is gone")

@@ -2,11 +2,10 @@
 
 from dataclasses import replace
 from datetime import timedelta
-from uuid import uuid4
 from zoneinfo import ZoneInfo
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection, connections
 
 from robust_queue.lifecycle.claim import claim
 from robust_queue.lifecycle.failure import failed_to_record
@@ -14,8 +13,10 @@ from robust_queue.lifecycle.perform import perform
 from robust_queue.lifecycle.retry import retry
 from robust_queue.lifecycle.settle import settle
 from robust_queue.models import Attempt, FailedExecution
+from robust_queue.stores import store_for
 from robust_queue.testing import drain
 from tests.support.invariants import states
+from tests.support.processes import a_process
 from tests.support.statements import statements
 from tests.testapp.tasks import add
 
@@ -26,7 +27,7 @@ MOMENT = timedelta(microseconds=1)
 
 def performed(count):
     results = [add.enqueue(i) for i in range(count)]
-    claims = claim("default", process_id=uuid4(), limit=count)
+    claims = claim("default", process_id=a_process(), limit=count)
     assert len(results) == len(claims)
     return [perform(c, database="default", worker_id="w").outcome for c in claims]
 
@@ -140,3 +141,61 @@ def test_a_batch_larger_than_a_statement_may_be():
     outcomes = [replace(o, result=f'"{"x" * 4_000_000}"') for o in performed(5)]
     assert len(settle("default", outcomes)) == 5
     assert set(states().values()) == {"finished"}
+
+
+class Refusals:
+    """Makes the store refuse outcomes as drivers of other databases do."""
+
+    def __init__(self, monkeypatch, is_refused, error):
+        settle_all = type(store_for("default")).settle
+
+        def settle(store, outcomes):
+            if any(map(is_refused, outcomes)):
+                raise error
+            return settle_all(store, outcomes)
+
+        monkeypatch.setattr(type(store_for("default")), "settle", settle)
+
+
+def test_what_is_refused_by_another_name_fails_alone(monkeypatch):
+    good, bad, fine = performed(3)
+    refusal = OperationalError(1366, "Incorrect string value")
+    Refusals(monkeypatch, lambda each: each == bad, refusal)
+    assert settle("default", [good, bad, fine]) == {
+        good.job_id,
+        bad.job_id,
+        fine.job_id,
+    }
+    assert sorted(states().values()) == ["failed", "finished", "finished"]
+    assert "Incorrect string value" in FailedExecution.objects.get().message
+
+
+def test_a_refused_failure_is_told_in_plain_characters(monkeypatch):
+    (outcome,) = performed(1)
+    failure = failed(outcome, message="böse 💥\x00", traceback="t" * 10_000 + "ü")
+    refusal = OperationalError(1366, "Incorrect string value")
+    Refusals(monkeypatch, lambda each: not each.message.isascii(), refusal)
+    settle("default", [failure])
+    stored = FailedExecution.objects.get()
+    assert stored.exception_class == failure.exception_class
+    assert stored.message == "b\\xf6se \\U0001f4a5\\x00"
+    assert stored.traceback.endswith("\\xfc")
+
+
+def test_a_result_larger_than_the_server_reads_fails():
+    if connection.vendor != "mysql":
+        pytest.skip("only MySQL hangs up on large statements")
+    large, small = performed(2)
+    outcomes = [replace(large, result="x" * 17 * 1024 * 1024), small]
+    assert settle("default", outcomes) == {large.job_id, small.job_id}
+    assert sorted(states().values()) == ["failed", "finished"]
+
+
+def test_a_server_that_is_away_refuses_nothing(monkeypatch):
+    (outcome,) = performed(1)
+    away = OperationalError("server closed the connection unexpectedly")
+    Refusals(monkeypatch, lambda each: True, away)
+    monkeypatch.setattr(connections["default"], "is_usable", lambda: False)
+    with pytest.raises(OperationalError):
+        settle("default", [outcome])
+    assert list(states().values()) == ["claimed"]

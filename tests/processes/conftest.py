@@ -1,5 +1,6 @@
 """Fixtures for tests with real processes."""
 
+import django
 import pytest
 
 from tests import settings
@@ -7,6 +8,18 @@ from tests.private_servers import ServiceError
 from tests.support.own_server import own_server
 from tests.support.supervisors import Supervised
 from tests.support.witness import Witness
+
+# What these ask does not depend on the version of Django, and takes long. The others
+# run everywhere.
+NEWEST_ONLY = [
+    "test_chaos.py",
+    "test_commands.py",
+    "test_crashes.py",
+    "test_database_trouble.py",
+    "test_deploys.py",
+    "test_queues_order.py",
+]
+collect_ignore = NEWEST_ONLY if django.VERSION < (6, 1) else []
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ def test_a_graceful_stop_lets_running_jobs_finish(supervised, number):
 def test_several_terms_are_as_good_as_one(supervised):
     result = rest.enqueue("it", 1)
     supervisor = supervised().until_up()
-    supervisor.until(lambda: marks(), "it has begun")
+    supervisor.until(marks, "it has begun")
     for _ in range(3):
         supervisor.send(SIGTERM)
     assert supervisor.wait() == ExitCode.DONE
@@ -66,12 +66,13 @@ def test_what_outlives_the_shutdown_timeout_goes_back(supervised):
 def test_an_immediate_stop_gives_everything_back(supervised, numbers):
     result = rest.enqueue("it", 60)
     supervisor = supervised(shutdown_timeout=60).until_up()
-    supervisor.until(lambda: marks(), "it has begun")
+    supervisor.until(marks, "it has begun")
     workers = supervisor.pids()
     for number in numbers:
         supervisor.send(number)
         # Two signals of a kind that come together are one.
-        supervisor.until(lambda: "Stopping" in supervisor.log or number == SIGQUIT)
+        if number == SIGINT:
+            supervisor.until(lambda: "Stopping" in supervisor.log)
     assert supervisor.wait(10) == ExitCode.QUIT
     assert all_are("ready", result)
     assert not any(map(is_alive, workers))
@@ -101,7 +102,7 @@ def test_a_job_that_exits_its_process_fails_and_the_process_is_replaced(supervis
 def test_a_killed_worker_is_replaced_and_its_jobs_are_judged(supervised):
     result = rest.enqueue("it", 60)
     supervisor = supervised().until_up()
-    supervisor.until(lambda: marks(), "it has begun")
+    supervisor.until(marks, "it has begun")
     (victim,) = supervisor.pids()
     os.kill(victim, SIGKILL)
     supervisor.until(lambda: all_are("failed", result), "it has failed")
@@ -113,7 +114,7 @@ def test_a_killed_worker_is_replaced_and_its_jobs_are_judged(supervised):
 def test_a_terminated_worker_finishes_its_jobs_and_is_replaced(supervised):
     result = rest.enqueue("it", 1)
     supervisor = supervised().until_up()
-    supervisor.until(lambda: marks(), "it has begun")
+    supervisor.until(marks, "it has begun")
     (worker,) = supervisor.pids()
     os.kill(worker, SIGTERM)
     supervisor.until(lambda: set(supervisor.pids()) - {worker}, "a successor is up")
@@ -124,7 +125,7 @@ def test_a_terminated_worker_finishes_its_jobs_and_is_replaced(supervised):
 def test_children_of_a_killed_supervisor_finish_their_jobs_and_leave(supervised):
     result = rest.enqueue("it", 1)
     supervisor = supervised().until_up()
-    supervisor.until(lambda: marks(), "it has begun")
+    supervisor.until(marks, "it has begun")
     children = [row.pid for row in supervisor.rows()]
     supervisor.send(SIGKILL)
     supervisor.wait()

@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import pytest
 from django.db import connection, transaction
+from django.db.models.signals import pre_delete
 from django.utils import timezone
 
 from robust_queue.compat import TaskResultStatus, signals
@@ -26,6 +27,7 @@ from robust_queue.processes.exits import ExitCode
 from robust_queue.processes.page import Page
 from robust_queue.processes.posts import Post
 from tests.support.invariants import state_of
+from tests.support.processes import a_process
 from tests.support.threads import in_thread, in_threads, started, uncommitted
 from tests.testapp.process_tasks import fail, nothing, rest, rest_again
 
@@ -102,6 +104,7 @@ class TestBury:
         result, child = rest.enqueue("it", 1), a_child(exit_code=code)
         claimed_by(child)
         child.page.start(0, runs_again=False)
+        child.page.show_leaving()
         undertaker.bury("default", child)
         assert state_of(result) == "ready"
         assert ReadyExecution.objects.get().attempts == 0
@@ -141,6 +144,21 @@ class TestBury:
         refuses = connection.vendor == "postgresql"
         assert state_of(results[0]) == ("failed" if refuses else "finished")
         assert state_of(results[1]) == "finished"
+
+    def test_a_claim_that_was_on_its_way_comes_to_nothing(self, row_locks):
+        """The child was killed while the server still worked on its claim."""
+        result, child = rest.enqueue("it", 1), a_child()
+        with uncommitted(undertaker.bury, "default", child):
+            late = started(claim, "default", process_id=child.identity)
+        assert late.result(30) == []
+        assert state_of(result) == "ready"
+
+    def test_a_claim_that_came_just_before_the_burial_goes_back(self, row_locks):
+        result, child = rest.enqueue("it", 1), a_child()
+        with uncommitted(claim, "default", process_id=child.identity):
+            burial = started(undertaker.bury, "default", child)
+        burial.result(30)
+        assert state_of(result) == "ready"
 
     def test_the_row_of_the_child_is_struck_off_and_no_other(self):
         child, sibling = a_child(), a_child()
@@ -219,6 +237,21 @@ class TestPrune:
         assert prune() == 0
         assert state_of(result) == "claimed"
 
+    def test_nobody_who_listens_to_deletions_comes_in_between(self):
+        """Django would read the row, call them, and delete what it may have become."""
+        child, heard = a_child(), []
+
+        def listen(sender, **kwargs):
+            heard.append(sender)
+
+        silence(child.identity)
+        pre_delete.connect(listen)
+        try:
+            assert prune() == 1
+        finally:
+            pre_delete.disconnect(listen)
+        assert heard == []
+
     def test_a_beat_after_the_end_finds_nobody(self):
         child = a_child()
         silence(child.identity)
@@ -265,7 +298,8 @@ class TestPrune:
 class TestOrphans:
     def test_a_claim_of_nobody_fails(self):
         result = rest.enqueue("it", 1)
-        claim("default", process_id=uuid4())
+        claim("default", process_id=a_process())
+        Process.objects.all().delete()
         assert undertaker.adopt_orphans("default") == 1
         error = FailedExecution.objects.get(pk=result.id)
         assert error.exception_class == "robust_queue.processes.ProcessMissingError"
@@ -278,7 +312,8 @@ class TestOrphans:
 
     def test_inside_a_transaction_nothing_is_told_before_its_commit(self):
         rest.enqueue("it", 1)
-        claim("default", process_id=uuid4())
+        claim("default", process_id=a_process())
+        Process.objects.all().delete()
         heard = []
 
         def listen(sender, task_result, **kwargs):

@@ -19,6 +19,7 @@ from robust_queue.models import (
 from robust_queue.stores import store_for
 from robust_queue.stores.rows import Failed, Finished, NewJob, Selection
 from tests.support.invariants import states
+from tests.support.processes import a_process
 
 pytestmark = pytest.mark.django_db
 
@@ -49,7 +50,7 @@ def take(store, *patterns, limit=100, process_id=None):
     return store.claim(
         Selection(patterns or ("*",)),
         limit=limit,
-        process_id=process_id or uuid4(),
+        process_id=process_id or a_process(store.alias),
         token=uuid4(),
         now=NOW,
     )
@@ -149,11 +150,17 @@ class TestClaim:
         assert ids(take(store)) == ids(jobs[2:])
         assert take(store) == []
 
+    def test_a_process_that_is_not_registered_gets_nothing(self, store):
+        job = a_job()
+        store.insert([job])
+        assert take(store, process_id=uuid4()) == []
+        assert states() == {job.id: "ready"}
+
     def test_a_claim_carries_what_is_needed_to_run_the_job(self, store):
         run_after = NOW - timedelta(minutes=1)
         job = a_job(priority=3, rank=3, arguments='[[1],{"a":2}]', run_after=run_after)
         store.insert([job])
-        process_id = uuid4()
+        process_id = a_process()
         (claim,) = take(store, process_id=process_id)
         row = ClaimedExecution.objects.get()
         assert (row.token, row.process_id) == (claim.token, process_id)

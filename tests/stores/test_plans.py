@@ -12,9 +12,15 @@ from robust_queue.models import Pause
 from robust_queue.stores import store_for
 from robust_queue.stores.rows import Selection
 from tests.support.backlog import analyze, fill
+from tests.support.processes import Claimant, claimant
 from tests.support.statements import statements
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("claimant"),
+    pytest.mark.timeout(300),
+]
+__all__ = ["claimant"]
 
 DEPTH = 100_000
 QUEUES = [
@@ -30,7 +36,7 @@ def poll(queues=("*",), limit=50):
     return store_for("default").claim(
         Selection(queues),
         limit=limit,
-        process_id=uuid4(),
+        process_id=Claimant.id,
         token=uuid4(),
         now=timezone.now(),
     )

@@ -1,7 +1,6 @@
 """Two connections at once. Each test names the race that must not be lost."""
 
 from dataclasses import replace
-from uuid import uuid4
 
 import pytest
 from django.db import connection, transaction
@@ -18,6 +17,7 @@ from robust_queue.models import Attempt, ClaimedExecution, FinishedExecution
 from robust_queue.stores import conflicts
 from robust_queue.stores.rows import Finished
 from tests.support.invariants import state_of, states
+from tests.support.processes import a_process
 from tests.support.threads import in_thread, in_threads, started, uncommitted
 from tests.testapp.tasks import note
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def take(limit=1000, queues=("*",)):
-    return claim("default", process_id=uuid4(), queues=queues, limit=limit)
+    return claim("default", process_id=a_process(), queues=queues, limit=limit)
 
 
 def success(claimed):

@@ -49,6 +49,13 @@ class OwnServer:
     def start(self):
         self._server.start()
 
+    def freeze(self):
+        connections["default"].close()
+        self._server.freeze()
+
+    def thaw(self):
+        self._server.thaw()
+
     @contextmanager
     def as_default(self):
         """Be the default database of this process, empty at first."""

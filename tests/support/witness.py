@@ -29,6 +29,10 @@ class Witness:
     def environment(self):
         return {VARIABLE: str(self.path)}
 
+    def let_hurry(self):
+        """From now on, what takes long begins and is over."""
+        Path(f"{self.path}.hurry").touch()
+
     def events(self):
         """Event, label, process and moment, in the order in which they were told."""
         if not self.path.exists():

@@ -1,8 +1,11 @@
 """Tasks that do what no task should, for supervisors that tests start."""
 
+import multiprocessing
 import os
 import resource
 import time
+from contextlib import suppress
+from pathlib import Path
 
 from robust_queue import task
 from tests.testapp.process_tasks import SOON, leave_mark
@@ -54,25 +57,22 @@ def raise_the_unspeakable():
 
 
 @task
-def eat_memory(megabytes):
+def eat_memory(*bites):
     """Eats all there is. The limit stays: the process has to live with it."""
+    leave_mark("eat")
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (_in_use() + megabytes * 2**20, hard))
+    resource.setrlimit(resource.RLIMIT_AS, (_in_use() + 200 * 2**20, hard))
     eaten = []
+    for bite in bites[:-1]:
+        _eat(eaten, bite)
     while True:
-        # In ever smaller bites: nothing is left in the end.
-        for size in (2**24, 2**20, 2**16, 2**12, 2**9):
-            _eat(eaten, size)
-        eaten.append("and the crumbs")
+        eaten.append(bytearray(bites[-1]))
 
 
-def _eat(eaten, size):
-    try:
+def _eat(eaten, bite):
+    with suppress(MemoryError):
         while True:
-            eaten.append(bytearray(size))
-    except MemoryError:
-        if size <= 2**9:
-            raise
+            eaten.append(bytearray(bite))
 
 
 def _in_use():
@@ -85,6 +85,32 @@ def tell(label):
     """Tells that it ran, and returns what it was given."""
     leave_mark(label)
     return {"label": label}
+
+
+@task
+def wait_for(path):
+    """Ends when the file is gone."""
+    leave_mark("begins")
+    while Path(path).exists():
+        time.sleep(0.02)
+    leave_mark("ends")
+
+
+@task
+def have_a_child():
+    """Forks a process of its own, and ends it as multiprocessing does."""
+    here, there = multiprocessing.Pipe()
+    fork = multiprocessing.get_context("fork")
+    child = fork.Process(target=_tell_and_sleep, args=(there,))
+    child.start()
+    here.recv()
+    child.terminate()
+    child.join()
+
+
+def _tell_and_sleep(there):
+    there.send("up")
+    time.sleep(60)
 
 
 @task(max_attempts=3, backoff=SOON)

@@ -14,7 +14,7 @@ from pathlib import Path
 from django.dispatch import receiver
 
 from robust_queue.compat import signals
-from robust_queue.processes import child, supervisor, worker
+from robust_queue.processes import child, page, supervisor, worker
 
 
 def hang_before_registering(path):
@@ -50,16 +50,20 @@ def die_in_boot(path):
 
 
 def never_settle(path):
-    """What a worker has done stays unrecorded; the file tells that it tries."""
-    settle = worker.settle
+    """What a worker has done stays unrecorded; the file gets a letter for each."""
+    settle, finish = worker.settle, page.Page.finish
 
     def blocked(database, outcomes):
         if outcomes:
-            Path(path).touch()
             time.sleep(600)
         return settle(database, outcomes)
 
-    worker.settle = blocked
+    def told(self, slot, outcome):
+        finish(self, slot, outcome)
+        with Path(path).open("a") as file:
+            file.write("x")
+
+    worker.settle, page.Page.finish = blocked, told
 
 
 def listen_slowly(path):
@@ -69,6 +73,18 @@ def listen_slowly(path):
     def listen(sender, task_result, **kwargs):
         if task_result.args == ["slow"]:
             _wait(path)
+
+
+def hold_back(path):
+    """A job named "reserved" is taken, and not begun."""
+    run = worker.Worker._run
+
+    def held_back(self, held):
+        if '"reserved"' in held.claim.arguments:
+            _wait(path)
+        run(self, held)
+
+    worker.Worker._run = held_back
 
 
 def live_at(name):

@@ -24,6 +24,10 @@ def at_once(exception, attempt):
     return timedelta(milliseconds=50)
 
 
+def hurry_path():
+    return Path(f"{os.environ[VARIABLE]}.hurry")
+
+
 def tell(event, label):
     line = f"{event} {label} {os.getpid()} {time.monotonic():.6f}\n"
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
@@ -92,7 +96,10 @@ def turn_read_only():
 
 @task
 def alone(label, seconds, *, is_deaf=False):
-    """Tells if another run of it is still under way in a process that lives."""
+    """Tells if another run of it is still under way in a process that lives.
+
+    It takes long, unless it is to hurry.
+    """
     own = Path(f"{os.environ[VARIABLE]}.{label}.{os.getpid()}")
     own.write_text(str(os.getpid()))
     lock = Path(f"{os.environ[VARIABLE]}.{label}.lock")
@@ -101,7 +108,8 @@ def alone(label, seconds, *, is_deaf=False):
             tell("overlaps", label)
         lock.unlink()
     tell("begins", label)
-    (_hold_on_to_the_interpreter if is_deaf else time.sleep)(seconds)
+    if not hurry_path().exists():
+        (_hold_on_to_the_interpreter if is_deaf else time.sleep)(seconds)
     tell("ends", label)
     lock.unlink()
 

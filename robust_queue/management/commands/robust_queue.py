@@ -8,10 +8,10 @@ from django.core.management import BaseCommand, CommandError
 from django.db import Error
 
 from robust_queue import doctor
-from robust_queue.compat import InvalidTask
+from robust_queue.aliases import backends
+from robust_queue.compat import DEFAULT_TASK_BACKEND_ALIAS, InvalidTask
 from robust_queue.configuration import current
 from robust_queue.lifecycle.pause import pause, resume
-from robust_queue.management.banner import queue_backends
 from robust_queue.management.running import run, show_logs
 from robust_queue.processes.pidfile import AlreadyRunningError
 
@@ -114,7 +114,8 @@ _STATES = {"pause": "paused", "resume": "open"}
 
 def _database(given: str | None) -> str:
     """The database to serve: the one named, else that of the first alias of TASKS."""
-    known = list(dict.fromkeys(each.database for each in queue_backends()))
+    ours = sorted(backends(), key=lambda each: each.alias != DEFAULT_TASK_BACKEND_ALIAS)
+    known = list(dict.fromkeys(each.database for each in ours))
     if not known:
         raise CommandError(
             "No alias of TASKS has the backend robust_queue.backend.RobustQueueBackend."
