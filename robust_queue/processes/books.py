@@ -71,8 +71,12 @@ class Books:
         return since is not None and clock.now() - since > enough
 
     def lose_contact(self) -> None:
-        """Forget for how long the database has been reached."""
+        """Forget for how long the database has been reached, and who seemed silent."""
         self._in_contact_since = None
+        if self._pruning is not None:
+            # Tried again as soon as the database is back, it would find all silent.
+            self._pruning.give_up()
+            self._pruning = None
 
     def keep(self, *, living: Sequence[Child], is_stopping: bool) -> None:
         """Do what is due."""
@@ -138,8 +142,10 @@ class Books:
                 processes.register("Supervisor", identity=self._identity)
         interval = current().process_heartbeat_interval.total_seconds()
         now = clock.now()
-        # One that is late had to wait, and so may everybody else have had to.
-        if self._in_contact_since is None or now > self._next_beat + interval:
+        if now > self._next_beat + interval:
+            # It is late, had to wait, and so may everybody else have had to.
+            self.lose_contact()
+        if self._in_contact_since is None:
             self._in_contact_since = now
         self._next_beat = now + interval * 0.9
 

@@ -112,8 +112,9 @@ class Child:
         # return, once this process is gone.
         signal.signal(SIGQUIT, self._quit)
         signal.signal(SIGCHLD, signal.SIG_DFL)
-        # The terminal is gone: the supervisor decides what that means.
-        signal.signal(SIGHUP, signal.SIG_IGN)
+        # The terminal is gone: the supervisor decides what that means. Not ignored, or
+        # programs that tasks start would inherit that.
+        signal.signal(SIGHUP, _pass_over)
         # Tasks may fork, and would wonder why nobody hears them.
         os.register_at_fork(after_in_child=_heed_signals_as_usual)
         # Withheld by the parent until now.
@@ -246,6 +247,10 @@ class Child:
     def _quit(self, number: int, frame: FrameType | None) -> None:
         self._page.show_leaving()
         os._exit(ExitCode.QUIT)
+
+
+def _pass_over(number: int, frame: FrameType | None) -> None:
+    """Do nothing."""
 
 
 def _heed_signals_as_usual() -> None:

@@ -223,8 +223,8 @@ class Worker(Actor):
         known = {(held.claim.job_id, held.claim.token) for held in self._held.values()}
         claims = recover.claims_of(self.database, self._identity)
         strangers = [each for each in claims if (each.job_id, each.token) not in known]
-        if strangers:
-            released = release(self.database, strangers)
+        released = release(self.database, strangers)
+        if released:
             logger.warning("%d claims whose reply was lost went back.", len(released))
         interval = current().process_heartbeat_interval.total_seconds()
         self._next_inspection = clock.now() + jittered(interval)

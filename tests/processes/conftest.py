@@ -17,6 +17,8 @@ NEWEST_ONLY = [
     "test_crashes.py",
     "test_database_trouble.py",
     "test_deploys.py",
+    "test_errands.py",
+    "test_output.py",
     "test_queues_order.py",
 ]
 collect_ignore = NEWEST_ONLY if django.VERSION < (6, 1) else []

@@ -181,11 +181,12 @@ def test_several_dispatchers_neither_lose_nor_double_anything(supervised):
 
 
 def test_what_is_for_later_runs_when_its_time_has_come(supervised):
-    moment = timezone.now() + timedelta(seconds=1.5)
-    result = mark.using(run_after=moment).enqueue("it")
     supervisor = supervised().until_up()
+    supervisor.until(lambda: supervisor.rows("Dispatcher"), "its dispatcher is up")
+    moment = timezone.now() + timedelta(seconds=0.5)
+    result = mark.using(run_after=moment).enqueue("it")
     supervisor.until(lambda: are("finished", result), "it has run")
-    assert moment <= Mark.objects.get().at < moment + timedelta(seconds=1)
+    assert moment <= Mark.objects.get().at < moment + timedelta(seconds=1.5)
 
 
 # ── Schedulers ─────────────────────────────────────────────────────────────────
