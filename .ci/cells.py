@@ -25,7 +25,12 @@ class Cell:
         return f"{self.environment.name}-{self.database}"
 
 
-ALL = [Cell(env, database) for env in environments.MATRIX for database in DATABASES]
+# The newest first: it has the longest runs, and whatever is last runs alone.
+ALL = [
+    Cell(environment, database)
+    for environment in reversed(environments.MATRIX)
+    for database in DATABASES
+]
 
 
 def chosen(patterns: Iterable[str]) -> list[Cell]:

@@ -52,14 +52,14 @@ def live(birth: Birth) -> NoReturn:
     """Be a child, to the end."""
     code: int = ExitCode.BROKEN
     try:
-        code = Child(birth).live()
+        code = ChildProcess(birth).live()
     except BaseException:
         logger.exception("The %s broke down.", birth.post.kind.lower())
     finally:
         leave(code)
 
 
-class Child:
+class ChildProcess:
     """The process around an actor: signals, heart, and turns that survive errors."""
 
     def __init__(self, birth: Birth) -> None:

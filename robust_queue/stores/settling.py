@@ -18,7 +18,7 @@ from .rows import Failed, Holding, Outcome, by_kind
 Rank = Callable[[str, int], int]
 
 
-class Held(NamedTuple):
+class HeldRow(NamedTuple):
     """What a claim's row tells that its outcome does not."""
 
     queue_name: str
@@ -29,7 +29,7 @@ class Held(NamedTuple):
 class Settling(Polling):
     """Claims and failures that are locked, and what is recorded of them."""
 
-    def _lock_claims(self, claims: Sequence[Holding]) -> dict[UUID, Held]:
+    def _lock_claims(self, claims: Sequence[Holding]) -> dict[UUID, HeldRow]:
         """Lock the claims whose token matches, always in the order of their jobs.
 
         Two settlers that lock in different orders deadlock.
@@ -43,14 +43,14 @@ class Settling(Polling):
             keys,
         )
         found = [
-            (self.from_id(job_id), self.from_id(token), Held(*rest))
+            (self.from_id(job_id), self.from_id(token), HeldRow(*rest))
             for job_id, token, *rest in rows
         ]
         return {
             job_id: held for job_id, token, held in found if token == tokens[job_id]
         }
 
-    def _record(self, outcomes: Sequence[Outcome], held: dict[UUID, Held]) -> None:
+    def _record(self, outcomes: Sequence[Outcome], held: dict[UUID, HeldRow]) -> None:
         kinds = by_kind(outcomes)
         self._insert(
             "finished_executions", FINISHED_COLUMNS, map(self._finished_row, kinds.kept)
@@ -62,7 +62,7 @@ class Settling(Polling):
         self._drop([each.job_id for each in kinds.dropped])
         self._delete("claimed_executions", "job_id", [each.job_id for each in outcomes])
 
-    def _retry_later(self, failed: Sequence[Failed], held: dict[UUID, Held]) -> None:
+    def _retry_later(self, failed: Sequence[Failed], held: dict[UUID, HeldRow]) -> None:
         self._insert(
             "attempts",
             FAILED_COLUMNS,
@@ -75,7 +75,7 @@ class Settling(Polling):
             (self._waiting_row(each, held[each.job_id]) for each in failed),
         )
 
-    def _waiting_row(self, failed: Failed, held: Held) -> Sequence[Any]:
+    def _waiting_row(self, failed: Failed, held: HeldRow) -> Sequence[Any]:
         return (
             self.to_id(failed.job_id),
             *held,

@@ -18,14 +18,14 @@ from robust_queue.processes import child, page, supervisor, worker
 
 
 def hang_before_registering(path):
-    register = child.Child._register
+    register = child.ChildProcess._register
 
     def hanging(self):
         if self._birth.post.kind == "Worker":
             _wait(path)
         register(self)
 
-    child.Child._register = hanging
+    child.ChildProcess._register = hanging
 
 
 def hang_before_working(path):
