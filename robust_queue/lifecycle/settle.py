@@ -21,6 +21,7 @@ from .failure import failed_to_record
 logger = logging.getLogger("robust_queue")
 
 LARGE = 100_000  # characters; no server is configured to take less at a time
+HANG_UPS = 3
 
 
 def settle(database: str, outcomes: Sequence[Outcome]) -> set[UUID]:
@@ -60,17 +61,32 @@ def _record(database: str, outcomes: Sequence[Outcome]) -> set[UUID]:
 
 
 def _tried(database: str, outcomes: Sequence[Outcome]) -> set[UUID]:
-    try:
-        with _savepoint(database):
-            return store_for(database).settle(outcomes)
-    except (DataError, IntegrityError) as error:
-        raise _RefusedError(error) from error
-    except Error as error:
-        # Drivers have many names for a refusal. A server that goes on to answer has
-        # refused; one that does not is away, which is nobody's fault.
-        if is_conflict(error) or not _is_refusal(database, outcomes):
-            raise
-        raise _RefusedError(error) from error
+    """Record all at once, or tell whether the server refused or went away.
+
+    Drivers have many names for a refusal. A server that goes on to answer in the same
+    session has refused; one that does not is away, which is nobody's fault. But MySQL
+    hangs up on whoever sends more than it is willing to read, so something large is
+    refused if that happens again and again.
+    """
+    chances = HANG_UPS if any(map(_is_large, outcomes)) else 0
+    while True:
+        connections[database].ensure_connection()
+        session = connections[database].connection
+        try:
+            with _savepoint(database):
+                return store_for(database).settle(outcomes)
+        except (DataError, IntegrityError) as error:
+            raise _RefusedError(error) from error
+        except Error as error:
+            if is_conflict(error):
+                raise
+            if _goes_on(database, session):
+                raise _RefusedError(error) from error
+            if not chances or not _answers_anew(database):
+                raise
+            chances -= 1
+            if not chances:
+                raise _RefusedError(error) from error
 
 
 class _RefusedError(Exception):
@@ -80,12 +96,10 @@ class _RefusedError(Exception):
         self.reason = reason
 
 
-def _is_refusal(database: str, outcomes: Sequence[Outcome]) -> bool:
+def _goes_on(database: str, session: object) -> bool:
+    # Behind a transaction that lost its session Django opens another one.
     connection = connections[database]
-    if connection.connection is not None and connection.is_usable():
-        return True
-    # MySQL hangs up on whoever sends more than it is willing to read.
-    return any(_is_large(each) for each in outcomes) and _answers_anew(database)
+    return connection.connection is session and connection.is_usable()
 
 
 def _answers_anew(database: str) -> bool:

@@ -9,9 +9,9 @@ def test_workers_and_supervisors_killed_at_random(witnessed, witness):
     Chaos(
         witnessed,
         witness,
-        jobs=500,
+        jobs=400,
         seed=random.randrange(2**32),
         limit=90,
-        pause=0.4,
-        longest=0.2,
+        pause=0.5,
+        longest=0.12,
     ).run()
