@@ -7,6 +7,8 @@ from django.db import connection
 from tests.settings import KIND
 from tests.testapp import tasks
 
+pytest_plugins = ["tests.processes.second_chance"]
+
 # What differs between databases is asked on the newest Django, what differs between
 # versions of Django on SQLite; only where both may meet is everything asked everywhere.
 NEWEST_DJANGO_ONLY = ["stores/test_plans.py"]
