@@ -21,11 +21,7 @@ NEWEST_ONLY = [
     "test_output.py",
     "test_queues_order.py",
 ]
-# Asked of two databases, which is enough for what has little to do with them.
-NOT_ON_SQLITE = ["test_commands.py", "test_crashes.py"]
 collect_ignore = NEWEST_ONLY if django.VERSION < (6, 1) else []
-if settings.KIND == "sqlite":
-    collect_ignore = [*collect_ignore, *NOT_ON_SQLITE]
 
 
 @pytest.fixture

@@ -54,7 +54,7 @@ def session_of(supervisor):
 def is_at_rest(supervisor, seconds=1):
     """It waits, it does not spin: the processor has hardly anything to do with it."""
     before = _work_of(supervisor)
-    time.sleep(seconds)
+    time.sleep(seconds)  # what is measured is how little it does meanwhile
     return _work_of(supervisor) - before < seconds / 10
 
 

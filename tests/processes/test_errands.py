@@ -54,7 +54,7 @@ def test_a_listener_that_hangs_keeps_no_job_that_others_could_run(slow_listener)
     supervisor = slow_listener(workers=[{"threads": 1, "polling_interval": 0.05}])
     supervisor.until(lambda: state_of(slow) == "finished", "it has run")
     waiting = mark.enqueue("waits")
-    time.sleep(0.5)  # ten polls
+    time.sleep(0.5)  # ten polls, in which nothing may happen: no fact to wait for
     assert state_of(waiting) == "ready"
 
 
@@ -77,7 +77,7 @@ def test_an_errand_that_is_given_up_ends(tmp_path):
 
     def work():
         path.touch()
-        time.sleep(60)
+        time.sleep(60)  # until it is ended
 
     errand = Errand(work, database="default", on_birth=lambda: None)
     errand.further()

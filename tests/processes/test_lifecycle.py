@@ -38,6 +38,19 @@ def test_a_graceful_stop_lets_running_jobs_finish(supervised, number):
     assert not ClaimedExecution.objects.exists()
 
 
+def test_a_stop_that_takes_longer_than_the_threshold_is_not_taken_for_death(supervised):
+    """The heart beats while tasks finish; somebody else is there who would prune."""
+    result = rest.enqueue("it", 4.5)
+    stopping = supervised(shutdown_timeout=20).until_up()
+    stopping.until(marks, "it has begun")
+    watching = supervised().until_up()
+    assert stopping.stop() == ExitCode.DONE
+    assert all_are("finished", result)
+    assert marks() == ["it begins", "it ends"]
+    assert "struck off" not in watching.log
+    assert watching.stop() == ExitCode.DONE
+
+
 def test_several_terms_are_as_good_as_one(supervised):
     result = rest.enqueue("it", 1)
     supervisor = supervised().until_up()

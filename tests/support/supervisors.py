@@ -6,10 +6,8 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-
-from django.db import connections
 
 from robust_queue.models import Process
 from tests.testapp.models import Mark
@@ -140,11 +138,3 @@ def marks(prefix=""):
     """What tasks have told, in order."""
     found = Mark.objects.filter(label__startswith=prefix).order_by("pk")
     return list(found.values_list("label", flat=True))
-
-
-@contextmanager
-def released_connections():
-    """Without connections of the test itself, which a restart would break."""
-    connections.close_all()
-    yield
-    connections.close_all()
