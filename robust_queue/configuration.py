@@ -112,6 +112,7 @@ class ConfigurationOptions:
     process_boot_timeout: Interval = timedelta(minutes=5)
     shutdown_timeout: Age = timedelta(seconds=5)
     supervisor_pidfile: File = "tmp/pids/robust_queue_supervisor.pid"
+    notifications: Flag = True
     preserve_finished_jobs: Flag = True
     clear_finished_jobs_after: Age = timedelta(days=1)
     clear_failed_jobs_after: AgeOrNever = None

@@ -24,6 +24,12 @@ def is_open(alias: str) -> bool:
     )
 
 
+def is_inside_a_test(alias: str) -> bool:
+    """Does a ``TestCase`` keep a transaction open here, which never commits?"""
+    blocks = connections[alias].atomic_blocks
+    return any(getattr(block, "_from_testcase", False) for block in blocks)
+
+
 def first_open(aliases: Iterable[str]) -> str | None:
     """The first of these databases on which the caller's transaction is open."""
     return next((alias for alias in aliases if is_open(alias)), None)
@@ -37,7 +43,7 @@ def on_commit(alias: str, action: Callable[[], None]) -> None:
     other way round, so an error of the action is raised only where a hook that was
     registered just now would have had its turn.
     """
-    if _is_inside_a_test(alias):
+    if is_inside_a_test(alias):
         # Never committed: tests pick the hooks that they run by their position.
         transaction.on_commit(action, using=alias)
         return
@@ -122,8 +128,3 @@ class _First:
 
 def _is_foreign(entry: tuple[Any, ...]) -> bool:
     return not isinstance(entry[1], _First)
-
-
-def _is_inside_a_test(alias: str) -> bool:
-    blocks = connections[alias].atomic_blocks
-    return any(getattr(block, "_from_testcase", False) for block in blocks)

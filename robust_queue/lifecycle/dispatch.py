@@ -6,6 +6,8 @@ from django.utils import timezone
 
 from robust_queue.stores import store_for
 
+from .wake import wake
+
 BATCH_SIZE = 500
 
 
@@ -16,4 +18,7 @@ def dispatch_due(
 
     Several dispatchers may do this at once: each row is moved by one of them.
     """
-    return store_for(database).dispatch(limit=limit, now=now or timezone.now())
+    moved = store_for(database).dispatch(limit=limit, now=now or timezone.now())
+    if moved:
+        wake(database)
+    return moved

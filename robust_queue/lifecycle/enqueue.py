@@ -34,6 +34,7 @@ from robust_queue.stores.rows import NewJob
 
 from . import announce
 from .names import check_queue_name
+from .wake import wake
 
 TASK_PATH_LENGTH = 255
 
@@ -112,6 +113,9 @@ def _deliver(prepared: Sequence[Prepared], awaited: str | None) -> None:
 def _write_now(prepared: Sequence[Prepared]) -> None:
     database = prepared[0].destination.database
     _insert([each.job for each in prepared], database)
+    ready = {each.job.queue_name for each in prepared if each.job.is_due}
+    if ready:
+        wake(database, ready)
     awaits = transactions.is_open(database)
     now = [each.result for each in prepared if not (awaits and each.on_commit)]
     later = [each.result for each in prepared if awaits and each.on_commit]

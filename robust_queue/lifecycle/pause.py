@@ -6,6 +6,7 @@ from robust_queue.models import Pause
 from robust_queue.stores.conflicts import retried
 
 from .names import check_queue_name
+from .wake import wake
 
 
 def pause(database: str, queue_name: str) -> bool:
@@ -22,6 +23,8 @@ def resume(database: str, queue_name: str) -> bool:
     check_queue_name(queue_name)
     paused = Pause.objects.using(database).filter(pk=queue_name)
     deleted, _ = retried(database, paused.delete)
+    if deleted:
+        wake(database, [queue_name])
     return bool(deleted)
 
 

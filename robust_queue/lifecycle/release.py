@@ -8,6 +8,7 @@ from django.utils import timezone
 from robust_queue.stores import store_for
 
 from .jobless import Held, without_jobless
+from .wake import wake
 
 
 def release(database: str, claims: Sequence[Held]) -> set[UUID]:
@@ -16,4 +17,7 @@ def release(database: str, claims: Sequence[Held]) -> set[UUID]:
     Returns the jobs that were still held; whoever lost a claim changes nothing.
     """
     whole = without_jobless(database, claims)
-    return store_for(database).release(whole, now=timezone.now())
+    released = store_for(database).release(whole, now=timezone.now())
+    if released:
+        wake(database)
+    return released

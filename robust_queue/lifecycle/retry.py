@@ -8,6 +8,8 @@ from django.utils import timezone
 from robust_queue.aliases import options_of
 from robust_queue.stores import store_for
 
+from .wake import wake
+
 BATCH_SIZE = 500
 
 
@@ -28,10 +30,13 @@ def retry_all(database: str, job_ids: Iterable[UUID | str]) -> int:
     wanted = [UUID(str(job_id)) for job_id in job_ids]
     store = store_for(database)
     batches = range(0, len(wanted), BATCH_SIZE)
-    return sum(
+    retried = sum(
         store.retry(wanted[i : i + BATCH_SIZE], rank=_rank, now=timezone.now())
         for i in batches
     )
+    if retried:
+        wake(database)
+    return retried
 
 
 def _rank(alias: str, priority: int) -> int:

@@ -25,6 +25,8 @@ from . import clock
 from .actor import LONGEST_PAUSE, Actor, jittered
 from .connections import clean_up_after_task, prepare_for_task
 from .exits import ExitCode
+from .listener import Listener, can_listen
+from .pace import Pace
 from .page import Page
 from .patience import Patience
 from .pool import Pool
@@ -80,11 +82,27 @@ class Worker(Actor):
         self._reluctance = Patience()
         self._is_stopping = False
         self._next_inspection = 0.0
+        self._listener = (
+            Listener(configuration, database=database, on_news=self._note_news)
+            if can_listen(database)
+            else None
+        )
+        self._has_news = False  # set by the listener
+        self._pace = Pace(
+            configuration.polling_interval.total_seconds(), hears=self._hears
+        )
 
     def start(self) -> None:
         self._pool.start()
+        if self._listener:
+            self._listener.start()
 
     def turn(self) -> float:
+        if self._has_news:
+            self._has_news = False
+            self._pace.quicken()
+        if self._listener:
+            self._listener.probe()
         self._settle()
         if clock.now() >= self._next_inspection:
             self._inspect()
@@ -104,6 +122,8 @@ class Worker(Actor):
         self._is_stopping = True
 
     def finish(self) -> None:
+        if self._listener:
+            self._listener.stop()
         self._pool.finish(timeout=1.0)
 
     # ── Claim ──────────────────────────────────────────────────────────────────
@@ -123,8 +143,10 @@ class Worker(Actor):
         )
         for each in claims:
             self._hand_over(each)
+        if claims:
+            self._pace.quicken()
         # Full: the next turn comes when a thread has done.
-        return LONGEST_PAUSE if len(claims) == room else self._pause()
+        return LONGEST_PAUSE if len(claims) == room else self._pace.pause()
 
     def _hand_over(self, claimed: Claim) -> None:
         held = Held(claimed, self._free.popleft())
@@ -132,8 +154,12 @@ class Worker(Actor):
         self._page.reserve(held.slot, claimed)
         self._pool.submit(partial(self._run, held))
 
-    def _pause(self) -> float:
-        return jittered(self._configuration.polling_interval.total_seconds())
+    def _hears(self) -> bool:
+        return self._listener is not None and self._listener.hears
+
+    def _note_news(self) -> None:
+        self._has_news = True
+        self._wake()
 
     # ── Perform, in a thread of the pool ───────────────────────────────────────
 

@@ -4,7 +4,7 @@ Two of the three databases run them as they stand here; PostgreSQL says the same
 single statements. Identifiers are written out: what is sent is what can be read.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any
@@ -141,6 +141,14 @@ class Store(Settling):
 
         return retried(self.alias, change) if ids else 0
 
+    # ── News ───────────────────────────────────────────────────────────────────
+
+    def notify(self, queues: Collection[str]) -> None:
+        """Tell whoever listens that these queues have ready jobs; none means any."""
+
+    def probe(self, listener: str) -> None:
+        """Send something that only this listener heeds, to see whether it hears."""
+
     # ── Enqueue ────────────────────────────────────────────────────────────────
 
     def _insert_jobs(self, jobs: Sequence[NewJob]) -> None:
@@ -155,8 +163,11 @@ class Store(Settling):
     # ── Claim ──────────────────────────────────────────────────────────────────
 
     def _may_be_ready(self) -> bool:
-        """Is it worth to begin a transaction? A cheap look, where locks are dear."""
-        return True
+        """Is it worth to begin a transaction? Mostly there is nothing."""
+        if self.connection.in_atomic_block:
+            return True  # it has begun, and may see only what was there by then
+        look = "SELECT 1 FROM robust_queue_ready_executions LIMIT 1"
+        return bool(self._fetch(look, ()))
 
     def _is_registered(self, process_id: UUID) -> bool:
         """Is there a row of this process? It stays until the transaction ends."""

@@ -1,6 +1,6 @@
 """PostgreSQL: every transition is one statement, so one round trip and one commit."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from typing import Any
@@ -11,6 +11,7 @@ from django.db import transaction
 from . import postgresql_statements as sql
 from .base import Store
 from .conflicts import retried
+from .news import CHANNEL, News
 from .rows import Claim, Holding, NewJob, Outcome, Selection, by_kind
 
 
@@ -104,6 +105,19 @@ class PostgreSQLStore(Store):
 
     def dispatch(self, *, limit: int, now: datetime) -> int:
         return len(self._ids(sql.DISPATCH, (now, limit, now)))
+
+    def notify(self, queues: Collection[str]) -> None:
+        self._tell(News(queues=frozenset(queues)))
+
+    def probe(self, listener: str) -> None:
+        self._tell(News(probe=listener))
+
+    def _tell(self, news: News) -> None:
+        # Not through Django's cursor: it is no query of the application, which may
+        # count its own.
+        self.connection.ensure_connection()
+        with self.connection.connection.cursor() as cursor:
+            cursor.execute("SELECT pg_notify(%s, %s)", (CHANNEL, news.payload))
 
     def _ids(self, statement: str, parameters: Sequence[Any]) -> set[UUID]:
         rows = retried(self.alias, lambda: self._fetch(statement, parameters))

@@ -15,9 +15,3 @@ class SQLiteStore(Store):
         self.connection.ensure_connection()
         room = self.connection.connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER)
         return int(room) // len(JOB_COLUMNS)
-
-    def _may_be_ready(self) -> bool:
-        # A transaction keeps all others from writing, and mostly there is nothing.
-        return bool(
-            self._fetch("SELECT 1 FROM robust_queue_ready_executions LIMIT 1", ())
-        )

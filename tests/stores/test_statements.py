@@ -65,16 +65,13 @@ def test_a_claim_is_one_round_trip_on_postgresql_and_few_statements_elsewhere(
     if on_postgresql:
         assert len(found) == 1
     else:
-        assert len(found.changes) == (5 if connection.vendor == "mysql" else 6)
+        assert len(found.changes) == 6
 
 
 def test_an_idle_poll_is_one_statement(on_postgresql):
     with statements() as found:
         assert take(3) == []
-    if connection.vendor == "mysql":
-        assert len(found.changes) == 2, "the poll, and whether anything is paused"
-    else:
-        assert len(found) == 1, "and no transaction"
+    assert len(found) == 1, "and no transaction"
 
 
 @pytest.mark.parametrize("queues", [["a"], ["a", "b", "c"], ["a*"], ["x", "*"]])

@@ -1,0 +1,192 @@
+"""The listener: hears of ready jobs through PostgreSQL's notifications.
+
+A thread with a connection of its own. That notifications arrive is not believed but
+tried, again and again: behind a pooler that shares sessions they get lost, and a line
+that is dead at the other end looks like one on which nothing happens. Until a probe has
+come through, and whenever one does not, the worker polls as if there were no listener.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+from uuid import uuid4
+
+from django.db import Error, connections
+
+from robust_queue.configuration import WorkerConfiguration, current
+from robust_queue.exceptions import RobustQueueError
+from robust_queue.stores import store_for
+from robust_queue.stores.news import CHANNEL, News
+
+from . import clock
+from .actor import jittered
+from .connections import dedicate, drop
+from .patience import Patience
+from .wakeup import Wakeup
+
+logger = logging.getLogger("robust_queue")
+
+PATIENCE = 5  # seconds for a statement, and for a probe
+BETWEEN_PROBES = 20.0
+# News that comes in a bunch is one piece of news.
+BUNCH = 0.005
+LONGEST_SILENCE = 120.0
+
+
+class DeafError(RobustQueueError):
+    """Notifications are sent, and do not arrive."""
+
+
+def can_listen(database: str) -> bool:
+    """Is there something to listen to, and is it wanted?"""
+    vendor = connections[database].vendor
+    return vendor == "postgresql" and current().notifications and _is_psycopg3()
+
+
+def _is_psycopg3() -> bool:
+    # Not importable without a driver for PostgreSQL.
+    from django.db.backends.postgresql.psycopg_any import (  # noqa: PLC0415
+        is_psycopg3,
+    )
+
+    return bool(is_psycopg3)
+
+
+class Listener(threading.Thread):
+    """Wakes its worker when one of its queues has ready jobs."""
+
+    def __init__(
+        self,
+        configuration: WorkerConfiguration,
+        *,
+        database: str,
+        on_news: Callable[[], None],
+    ) -> None:
+        super().__init__(name="robust_queue listener", daemon=True)
+        self._configuration = configuration
+        self._database = database
+        self._on_news = on_news
+        self._name = uuid4().hex
+        self._wakeup = Wakeup()
+        self._is_stopped = False
+        self._patience = Patience(first=1.0, longest=LONGEST_SILENCE)
+        # Written by both threads, each a plain value: when the probe under way was
+        # sent, and when the next one is due.
+        self._probe_sent_at: float | None = None
+        self._next_probe: float | None = None
+        self.hears = False
+
+    # ── The worker's side ──────────────────────────────────────────────────────
+
+    def probe(self) -> None:
+        """Send a probe if one is due, on the queue's own connection.
+
+        Not on that of the listener: a pooler would hand its own notification back to
+        it within the reply, and lose all those that come later.
+        """
+        due = self._next_probe
+        if due is not None and clock.now() >= due and not self._probe_sent_at:
+            self._next_probe = None
+            self._probe_sent_at = clock.now()
+            store_for(self._database).probe(self._name)
+            self._wakeup.set()
+
+    def stop(self, timeout: float = PATIENCE) -> None:
+        """End the thread, and with it the connection."""
+        self._is_stopped = True
+        self._wakeup.set()
+        if self.is_alive():
+            self.join(timeout)
+
+    # ── The thread ─────────────────────────────────────────────────────────────
+
+    def run(self) -> None:
+        while not self._is_stopped:
+            try:
+                self._listen()
+            except Exception as error:
+                self._tell_of_silence(error)
+            finally:
+                self._forget()
+            if not self._is_stopped:
+                self._wakeup.wait(self._patience.left)
+        drop(self._database)
+
+    def _listen(self) -> None:
+        line = self._open()
+        self._probe_sent_at, self._next_probe = None, clock.now()
+        # What became ready before is told by nobody.
+        self._on_news()
+        while not self._is_stopped:
+            self._heed(list(_received(line)))
+            self._judge_silence()
+            # Until something arrives, the worker has sent a probe, or one is late.
+            self._wakeup.wait(self._until_late(), line.fileno())
+
+    def _open(self) -> Any:
+        dedicate(self._database, patience=PATIENCE)
+        connection = connections[self._database]
+        with connection.cursor() as cursor:
+            cursor.execute(f"LISTEN {CHANNEL}")
+        return connection.connection
+
+    def _until_late(self) -> float:
+        sent = self._probe_sent_at
+        return BETWEEN_PROBES if sent is None else sent + PATIENCE - clock.now()
+
+    def _heed(self, received: list[News]) -> None:
+        if any(each.probe == self._name for each in received):
+            self._tell_of_sound()
+        if any(map(self._is_for_us, received)):
+            self._on_news()
+            time.sleep(BUNCH)
+
+    def _is_for_us(self, news: News) -> bool:
+        if news.probe:
+            return False
+        return not news.queues or any(map(self._configuration.serves, news.queues))
+
+    # ── What is believed ───────────────────────────────────────────────────────
+
+    def _tell_of_sound(self) -> None:
+        if not self.hears:
+            logger.info("Notifications arrive: an idle worker hardly polls.")
+        self.hears = True
+        self._patience.succeed()
+        self._probe_sent_at = None
+        self._next_probe = clock.now() + jittered(BETWEEN_PROBES)
+
+    def _judge_silence(self) -> None:
+        if self._until_late() <= 0:
+            raise DeafError(
+                "they are sent and do not arrive, as behind a pooler that shares "
+                "sessions"
+            )
+
+    def _tell_of_silence(self, error: Exception) -> None:
+        # Told once, and again when it has been heard in between.
+        level = logging.DEBUG if self._patience.failures else logging.WARNING
+        pause = self._patience.fail()
+        logger.log(
+            level,
+            "No notifications: %s. Polling every %g s instead; listening again in "
+            "%.0f s.",
+            str(error).strip(),
+            self._configuration.polling_interval.total_seconds(),
+            pause,
+            exc_info=not isinstance(error, Error | DeafError),
+        )
+
+    def _forget(self) -> None:
+        self.hears = False
+        self._probe_sent_at = self._next_probe = None
+        drop(self._database)
+        # It may be in the middle of a long nap.
+        self._on_news()
+
+
+def _received(line: Any) -> Iterator[News]:
+    for notification in line.notifies(timeout=0):
+        yield News.of(notification.payload)

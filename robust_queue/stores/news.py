@@ -1,0 +1,38 @@
+"""What is said on the channel of PostgreSQL's notifications, and how it is written.
+
+Never which job: whoever hears of a queue has to look, so that each job runs once.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Self
+
+CHANNEL = "robust_queue"
+LONGEST_PAYLOAD = 7_000  # of the 8,000 bytes that PostgreSQL allows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class News:
+    """Queues that have ready jobs, none named for any; or a probe of one listener."""
+
+    queues: frozenset[str] = frozenset()
+    probe: str = ""
+
+    @property
+    def payload(self) -> str:
+        if self.probe:
+            return json.dumps({"probe": self.probe})
+        text = json.dumps({"queues": sorted(self.queues)})
+        return text if len(text) <= LONGEST_PAYLOAD else json.dumps({"queues": []})
+
+    @classmethod
+    def of(cls, payload: str) -> Self:
+        """Read a payload. What is not understood is taken for news of every queue."""
+        try:
+            told = json.loads(payload)
+            return cls(
+                queues=frozenset(map(str, told.get("queues", ()))),
+                probe=str(told.get("probe", "")),
+            )
+        except (ValueError, TypeError, AttributeError):
+            return cls()
