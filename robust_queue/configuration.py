@@ -19,7 +19,9 @@ from robust_queue.exceptions import ConfigurationError
 from robust_queue.rules import (
     Age,
     AgeOrNever,
+    BytesOrNone,
     Count,
+    CountOrNone,
     Database,
     Databases,
     File,
@@ -62,6 +64,8 @@ class WorkerConfiguration:
     threads: Count = 3
     processes: Count = 1
     polling_interval: Interval = timedelta(seconds=0.1)
+    max_tasks: CountOrNone = None
+    max_rss: BytesOrNone = None
 
     def __post_init__(self) -> None:
         normalise(self)

@@ -9,6 +9,7 @@ from robust_queue import registry
 from robust_queue.configuration import ConfigurationOptions, current
 from robust_queue.lifecycle.install import recurrences_of
 from robust_queue.processes.emptiness import Emptiness
+from robust_queue.processes.forked import ForkedFamily
 from robust_queue.processes.pidfile import Pidfile
 from robust_queue.processes.posts import posts
 from robust_queue.processes.supervisor import Supervisor
@@ -35,12 +36,12 @@ def run(
     supervisor = Supervisor(
         database,
         posts(database, options, recurrences),
-        pidfile=guard,
+        family=ForkedFamily(let_go=[guard.let_go] if guard else []),
         is_done=_done(database, options, until_empty=until_empty),
     )
     is_default = pidfile == ConfigurationOptions().supervisor_pidfile
     with _held(guard, is_default=is_default):
-        supervisor.prepare()
+        supervisor.heed_signals()
         for line in banner(database, tasks=list(tasks), recurrences=recurrences):
             write(line)
         for line in advice(database, options.effective_workers):

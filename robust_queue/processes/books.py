@@ -22,6 +22,7 @@ from .actor import LONGEST_PAUSE, jittered
 from .children import Child
 from .connections import briefly, close_all, dedicate, drop
 from .errands import PATIENCE, Errand, Work
+from .families import Family
 from .patience import Patience
 
 logger = logging.getLogger("robust_queue")
@@ -35,10 +36,10 @@ LONGEST_ATTEMPT = 10.0
 class Books:
     """Keeps a supervisor's row alive, settles the claims of the dead, and prunes."""
 
-    def __init__(self, database: str, identity: UUID, *, on_birth: Work) -> None:
+    def __init__(self, database: str, identity: UUID, *, family: Family) -> None:
         self._database = database
         self._identity = identity
-        self._on_birth = on_birth
+        self._family = family
         # To be heard again after an outage before anybody else is sure of its silence.
         interval = current().process_heartbeat_interval.total_seconds()
         self._patience = Patience(longest=min(interval, LONGEST_PAUSE))
@@ -189,4 +190,4 @@ class Books:
             )
 
     def _errand(self, work: Work) -> Errand:
-        return Errand(work, database=self._database, on_birth=self._on_birth)
+        return self._family.errand(work, database=self._database)

@@ -1,21 +1,14 @@
-"""Children as their supervisor knows them: from the fork to the end."""
+"""Children as their supervisor knows them: from their birth to their end."""
 
-import os
-import signal
-from collections.abc import Callable
-from contextlib import suppress
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from functools import partial
-from signal import SIGQUIT
-from typing import NoReturn
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from robust_queue.configuration import current
 from robust_queue.models.processes import name_of
 
-from . import child, clock
+from . import clock
 from .exits import ExitCode, in_words
-from .forking import exit_code_of, fork
 from .heart import trust_span
 from .page import Page
 from .posts import SETTLED_AFTER, Post
@@ -24,8 +17,8 @@ LEAST_PATIENCE = 120.0
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Child:
-    """A process that was forked for a post."""
+class Child(ABC):
+    """Somebody who fills a post."""
 
     post: Post
     pid: int
@@ -36,26 +29,43 @@ class Child:
     # When it was told to leave at once: its end is then no fault of its tasks.
     dismissed: float | None = None
     killed_because: str | None = None
+    # Who takes over when it is tired, from the moment of its birth.
+    successor: "Child | None" = None
+
+    @abstractmethod
+    def ask_to_stop(self) -> None:
+        """Make it stop in order, within the usual time unless it is relieved."""
+
+    @abstractmethod
+    def make_leave(self) -> None:
+        """Make it leave without waiting for anything."""
+
+    @abstractmethod
+    def kill(self) -> bool:
+        """End it, whatever it does; False if that is not possible."""
+
+    @abstractmethod
+    def collect(self) -> int | None:
+        """How it has ended; None if it still lives."""
 
     @property
     def name(self) -> str:
         return name_of(self.post.kind, self.identity, pid=self.pid)
 
-    def signal(self, number: signal.Signals) -> None:
-        # It has not been waited for, so the number is still its own, unless somebody
-        # else has waited for it.
-        with suppress(ProcessLookupError):
-            os.kill(self.pid, number)
-
     def dismiss(self) -> None:
         """Make it leave at once."""
         if self.dismissed is None:
             self.dismissed = clock.now()
-            self.signal(SIGQUIT)
+            self.make_leave()
+
+    def relieve(self) -> None:
+        """Let it finish what runs, however long that takes, and leave."""
+        self.page.show_relieved()
+        self.ask_to_stop()
 
     def has_ended(self) -> bool:
         """Collect its end, if it has come."""
-        self.exit_code = exit_code_of(self.pid)
+        self.exit_code = self.collect()
         return self.exit_code is not None
 
     @property
@@ -74,6 +84,11 @@ class Child:
         if self.page.is_buried:
             return False
         return self.exit_code != ExitCode.DONE or any(self.page.records())
+
+    @property
+    def is_replaced(self) -> bool:
+        """Is its successor at work?"""
+        return self.successor is not None and self.successor.page.is_up
 
     @property
     def has_settled_in(self) -> bool:
@@ -98,26 +113,3 @@ class Child:
         """Has it not reached the database for too long to be still believed?"""
         span = trust_span(current().process_alive_threshold)
         return self.page.is_up and clock.now() > self.page.last_beat + span
-
-
-def beget(
-    post: Post, *, supervisor_id: UUID, lifeline: int, on_birth: Callable[[], None]
-) -> Child:
-    """Fill a post."""
-    birth = child.Birth(
-        post=post,
-        identity=uuid4(),
-        supervisor_id=supervisor_id,
-        page=Page(post.slots, slot_size=post.slot_size),
-        lifeline=lifeline,
-        supervisor_pid=os.getpid(),
-    )
-    pid = fork(partial(_begin_life, on_birth, birth))
-    return Child(post=post, pid=pid, identity=birth.identity, page=birth.page)
-
-
-def _begin_life(on_birth: Callable[[], None], birth: child.Birth) -> NoReturn:
-    try:
-        on_birth()
-    finally:
-        child.live(birth)

@@ -27,9 +27,13 @@ class Notes:
         while self._received:
             yield self._received.popleft()
 
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        self._received.append(Signals(number))
+    def add(self, number: Signals) -> None:
+        """Note a signal as if it had been received. Safe from any thread."""
+        self._received.append(number)
         self._wakeup.set()
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.add(Signals(number))
 
 
 @contextmanager

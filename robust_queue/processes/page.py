@@ -22,7 +22,7 @@ from . import clock
 
 _MOMENT = struct.Struct("=d")
 _BEAT, _LIFE, _TURN = 0, 8, 16  # where moments are kept, and below what is true or not
-_UP, _LEAVING, _BURIED = 24, 25, 26
+_UP, _LEAVING, _BURIED, _RELIEVED, _TIRED = 24, 25, 26, 27, 28
 _RECORD = struct.Struct("=B?xxId16s16s")  # state, runs again, length, start, job, token
 _HEADER_SIZE = 64
 LEAST_SLOT = 64 * 1024
@@ -85,6 +85,14 @@ class Page:
         """The claims of the child, which is dead, have been settled."""
         self._memory[_BURIED] = True
 
+    def show_relieved(self, *, is_relieved: bool = True) -> None:
+        """Told by the supervisor: tasks may take as long as they like to finish."""
+        self._memory[_RELIEVED] = is_relieved
+
+    def show_tired(self) -> None:
+        """The child asks to be replaced; it works on until its successor is up."""
+        self._memory[_TIRED] = True
+
     @property
     def last_beat(self) -> float:
         return self._moment(_BEAT)
@@ -104,6 +112,14 @@ class Page:
     @property
     def is_leaving(self) -> bool:
         return bool(self._memory[_LEAVING])
+
+    @property
+    def is_relieved(self) -> bool:
+        return bool(self._memory[_RELIEVED])
+
+    @property
+    def is_tired(self) -> bool:
+        return bool(self._memory[_TIRED])
 
     @property
     def is_buried(self) -> bool:

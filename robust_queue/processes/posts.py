@@ -35,6 +35,7 @@ class Surroundings:
     page: Page
     trusts: Callable[[], bool]
     wake: Callable[[], None]
+    wake_supervisor: Callable[[], None]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -77,6 +78,7 @@ def _worker(database: str, configuration: WorkerConfiguration) -> Post:
             page=around.page,
             trusts=around.trusts,
             wake=around.wake,
+            wake_supervisor=around.wake_supervisor,
         )
 
     return Post(

@@ -1,13 +1,10 @@
-"""The supervisor: forks, reaps, buries, replaces, prunes.
+"""The supervisor: bears, reaps, buries, replaces, prunes.
 
 It has one thread, so that forking stays safe, and runs no code of tasks or of those who
 listen to them: that is left to errands.
 """
 
-import gc
 import logging
-import os
-import threading
 from collections.abc import Callable, Sequence
 from enum import Enum, auto
 from signal import (
@@ -15,7 +12,6 @@ from signal import (
     SIGCHLD,
     SIGHUP,
     SIGINT,
-    SIGKILL,
     SIGQUIT,
     SIGTERM,
     Signals,
@@ -27,10 +23,10 @@ from robust_queue.configuration import current
 
 from . import clock
 from .books import Books
-from .children import Child, beget
+from .children import Child
 from .exits import ExitCode
+from .families import Family
 from .notes import Notes
-from .pidfile import Pidfile
 from .posts import Post
 from .wakeup import Wakeup
 
@@ -60,52 +56,41 @@ class Supervisor:
         database: str,
         posts: Sequence[Post],
         *,
-        pidfile: Pidfile | None = None,
+        family: Family,
         is_done: Callable[[], bool] = lambda: False,
     ) -> None:
         self._identity = uuid4()
-        self._books = Books(
-            database, self._identity, on_birth=self._close_what_is_not_the_childs
-        )
+        self._family = family
+        self._books = Books(database, self._identity, family=family)
         self._vacant = list(posts)
         self._children: list[Child] = []
-        self._pidfile = pidfile
         self._is_done = is_done
         self._mode = Mode.RUNNING
         self._stop_by = 0.0
         self._left_behind = False
         self._wakeup = Wakeup()
         self._notes = Notes(self._wakeup)
-        self._lifeline, self._end_of_lifeline = os.pipe()
         self._awake_since = self._last_turn = clock.now()
 
-    def prepare(self) -> None:
+    def heed_signals(self) -> None:
         """Note signals from now on; to be called before anything takes long."""
-        self._books.prepare()
         self._notes.take_of(SIGTERM, SIGINT, SIGQUIT, SIGCHLD)
         if getsignal(SIGHUP) != SIG_IGN:  # as nohup has it
             self._notes.take_of(SIGHUP)
 
+    def ask_to_stop(self) -> None:
+        """Stop as if TERM had been received. Safe from any thread."""
+        self._notes.add(SIGTERM)
+
     def run(self) -> int:
         """Supervise until told to stop; return what the end was like."""
-        self._get_ready_to_fork()
+        self._books.prepare()
+        self._family.prepare()
         while not self._is_over():
             self._turn()
             self._wakeup.wait(self._nap())
         self._books.close()
         return self._exit_code()
-
-    def _get_ready_to_fork(self) -> None:
-        others = [each.name for each in threading.enumerate()][1:]
-        if others:
-            logger.warning(
-                "Threads run in the supervisor, and forking is not safe beside them: "
-                "%s. Start them in tasks, not when modules are imported.",
-                ", ".join(others),
-            )
-        # What exists now is shared with every child for as long as nobody touches it.
-        gc.collect()
-        gc.freeze()
 
     def _turn(self) -> None:
         self._look_at_the_clock()
@@ -119,6 +104,7 @@ class Supervisor:
         self._books.keep(living=self._children, is_stopping=is_stopping)
         if self._books.are_open and not is_stopping:
             self._fill_posts()
+            self._relieve_the_tired()
             self._stop_if_done()
 
     def _look_at_the_clock(self) -> None:
@@ -159,7 +145,9 @@ class Supervisor:
         self._mode = Mode.STOPPING
         self._stop_by = clock.now() + timeout.total_seconds()
         for child in self._children:
-            child.signal(SIGTERM)
+            # One that was being replaced has no more time than the others now.
+            child.page.show_relieved(is_relieved=False)
+            child.ask_to_stop()
 
     def _quit(self) -> None:
         logger.info("Leaving at once.")
@@ -172,39 +160,56 @@ class Supervisor:
 
     def _fill_posts(self) -> None:
         for post in [each for each in self._vacant if each.patience.is_over]:
-            try:
-                child = beget(
-                    post,
-                    supervisor_id=self._identity,
-                    lifeline=self._lifeline,
-                    on_birth=self._close_what_is_not_the_childs,
-                )
-            except OSError as error:
-                pause = post.patience.fail()
-                logger.error("Cannot fork, again in %.1f s: %s", pause, error)  # noqa: TRY400
-                continue
-            self._children.append(child)
-            self._vacant.remove(post)
+            if self._beget(post):
+                self._vacant.remove(post)
 
-    def _close_what_is_not_the_childs(self) -> None:
-        os.close(self._end_of_lifeline)
-        if self._pidfile:
-            self._pidfile.let_go()
+    def _beget(self, post: Post) -> Child | None:
+        try:
+            child = self._family.beget(
+                post,
+                supervisor_id=self._identity,
+                wake_supervisor=self._wakeup.set,
+            )
+        except OSError as error:
+            pause = post.patience.fail()
+            logger.error("Cannot fork, again in %.1f s: %s", pause, error)  # noqa: TRY400
+            return None
+        self._children.append(child)
+        return child
+
+    def _relieve_the_tired(self) -> None:
+        """Replace those that ask for it: first comes the successor, then the end."""
+        for child in [each for each in self._children if each.page.is_tired]:
+            if child.successor is None and child.post.patience.is_over:
+                child.successor = self._beget(child.post)
+            elif child.is_replaced and not child.page.is_relieved:
+                child.relieve()
 
     def _reap(self) -> None:
         """Collect those that have ended. Each by its number: a task's are not ours."""
         for child in [each for each in self._children if each.has_ended()]:
-            self._children.remove(child)
-            self._books.bury_later(child)
-            self._vacate(child)
+            self._part_with(child)
 
-    def _vacate(self, dead: Child) -> None:
+    def _part_with(self, dead: Child) -> None:
+        self._children.remove(dead)
+        self._books.bury_later(dead)
+        if dead.successor in self._children:
+            logger.info("%s ended: replaced by %s.", dead.name, dead.successor.name)
+            return
+        tired = next((each for each in self._children if each.successor is dead), None)
+        if tired:
+            # Its post is still filled, by the one that it was to replace.
+            tired.successor = None
+        self._vacate(dead, is_filled=tired is not None)
+
+    def _vacate(self, dead: Child, *, is_filled: bool) -> None:
         patience = dead.post.patience
         if dead.has_settled_in:
             patience.succeed()
         # The first successor comes nearly at once, later ones ever more slowly.
         pause = patience.fail()
-        self._vacant.append(dead.post)
+        if not is_filled:
+            self._vacant.append(dead.post)
         if self._mode is Mode.RUNNING:
             level = logging.WARNING if dead.exit_code else logging.INFO
             how = dead.end_in_words
@@ -234,19 +239,28 @@ class Supervisor:
         return child.page.runs_what_runs_again() or self._books.are_in_contact
 
     def _kill(self, child: Child, reason: str) -> None:
-        if child.killed_because is None:
+        if child.killed_because is not None:
+            return
+        child.killed_because = reason
+        if child.kill():
             logger.error("%s is killed: %s.", child.name, reason)
-            child.killed_because = reason
-            child.signal(SIGKILL)
+        else:
+            logger.error("%s is stuck: %s. Restart this process.", child.name, reason)
 
     def _press(self) -> None:
         """Remind those that are still here when their time is up."""
         if self._mode is Mode.STOPPING and clock.now() > self._stop_by:
             for child in self._children:
                 child.dismiss()
-        for child in self._children:
+        for child in list(self._children):
             if child.dismissed and clock.now() > child.dismissed + SECONDS_TO_QUIT:
-                child.signal(SIGKILL)
+                self._end(child)
+
+    def _end(self, child: Child) -> None:
+        if not child.kill():
+            # A thread that does not come around ends with this process.
+            child.exit_code = ExitCode.LEFT_BEHIND
+            self._part_with(child)
 
     # ── The end ────────────────────────────────────────────────────────────────
 

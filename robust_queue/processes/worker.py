@@ -25,6 +25,7 @@ from . import clock
 from .actor import LONGEST_PAUSE, Actor, jittered
 from .connections import clean_up_after_task, prepare_for_task
 from .exits import ExitCode
+from .fatigue import Fatigue
 from .listener import Listener, can_listen
 from .pace import Pace
 from .page import Page
@@ -65,6 +66,7 @@ class Worker(Actor):
         page: Page,
         trusts: Callable[[], bool],
         wake: Callable[[], None],
+        wake_supervisor: Callable[[], None],
     ) -> None:
         super().__init__(database)
         self._configuration = configuration
@@ -73,6 +75,7 @@ class Worker(Actor):
         self._page = page
         self._trusts = trusts
         self._wake = wake
+        self._wake_supervisor = wake_supervisor
         self._pool = Pool(configuration.threads)
         self._free = deque(page.slots)  # given back by the threads of the pool
         self._held: dict[UUID, Held] = {}
@@ -88,6 +91,7 @@ class Worker(Actor):
             else None
         )
         self._has_news = False  # set by the listener
+        self._fatigue = Fatigue(configuration)
         self._pace = Pace(
             configuration.polling_interval.total_seconds(), hears=self._hears
         )
@@ -104,6 +108,7 @@ class Worker(Actor):
         if self._listener:
             self._listener.probe()
         self._settle()
+        self._ask_for_successor_if_tired()
         if clock.now() >= self._next_inspection:
             self._inspect()
         if self._is_stopping:
@@ -206,6 +211,7 @@ class Worker(Actor):
     def _record(self, ended: Sequence[Ended]) -> None:
         performed = [each.performed for each in ended if each.performed]
         recorded = settle(self.database, [each.outcome for each in performed])
+        self._fatigue.add(len(performed))
         self._forget(ended)
         for each in ended:
             self._reluctance.succeed()
@@ -238,6 +244,15 @@ class Worker(Actor):
         finally:
             self._free.append(ended.held.slot)
             self._wake()
+
+    # ── Fatigue ────────────────────────────────────────────────────────────────
+
+    def _ask_for_successor_if_tired(self) -> None:
+        reason = "" if self._page.is_tired else self._fatigue.reason
+        if reason:
+            logger.info("%s asks for a successor: %s.", self._name, reason)
+            self._page.show_tired()
+            self._wake_supervisor()
 
     # ── Inspect ────────────────────────────────────────────────────────────────
 

@@ -20,6 +20,7 @@ NEWEST_ONLY = [
     "test_errands.py",
     "test_output.py",
     "test_queues_order.py",
+    "test_recycling.py",
 ]
 collect_ignore = NEWEST_ONLY if django.VERSION < (6, 1) else []
 

@@ -9,8 +9,8 @@ import pytest
 from django.db import OperationalError
 
 from robust_queue.models import Process
-from robust_queue.processes.errands import Errand
 from robust_queue.processes.exits import ExitCode
+from robust_queue.processes.forked import ForkedErrand
 from tests.support.invariants import state_of
 from tests.support.supervisors import until
 from tests.testapp.process_tasks import exit_every_time, mark
@@ -67,7 +67,7 @@ def test_an_errand_is_sent_again_until_it_is_done(tmp_path):
         if len(path.read_text()) < 3:
             raise OperationalError
 
-    errand = Errand(work, database="default", on_birth=lambda: None)
+    errand = ForkedErrand(work, database="default", on_birth=lambda: None)
     until(errand.further, "it is done")
     assert path.read_text() == "xxx"
 
@@ -79,7 +79,7 @@ def test_an_errand_that_is_given_up_ends(tmp_path):
         path.touch()
         time.sleep(60)  # until it is ended
 
-    errand = Errand(work, database="default", on_birth=lambda: None)
+    errand = ForkedErrand(work, database="default", on_birth=lambda: None)
     errand.further()
     until(path.exists, "it has begun")
     assert not errand.further()

@@ -22,8 +22,8 @@ from robust_queue.models import (
     ScheduledExecution,
 )
 from robust_queue.processes import undertaker
-from robust_queue.processes.children import Child
 from robust_queue.processes.exits import ExitCode
+from robust_queue.processes.forked import ForkedChild
 from robust_queue.processes.page import Page
 from robust_queue.processes.posts import Post
 from tests.support.invariants import state_of
@@ -42,7 +42,7 @@ def a_child(exit_code=-9):
     identity = uuid4()
     Process.objects.register("Worker", identity=identity)
     post = Post(database="default", kind="Worker", metadata="", make=None)
-    return Child(
+    return ForkedChild(
         post=post, pid=1234, identity=identity, page=Page(8), exit_code=exit_code
     )
 

@@ -73,3 +73,12 @@ def hold_on_to_the_interpreter(seconds):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         pass
+
+
+@task
+def grow(mebibytes):
+    """Leaks memory, as libraries do."""
+    leaked.append(bytearray(os.urandom(1024)) * 1024 * mebibytes)
+
+
+leaked = []

@@ -1,0 +1,64 @@
+"""Fatigue: when a worker asks for a successor.
+
+Long-lived processes grow, because libraries leak and memory gets scattered. A fresh one
+now and then keeps that within bounds.
+"""
+
+import os
+import random
+import resource
+import sys
+from pathlib import Path
+
+from robust_queue.configuration import WorkerConfiguration
+
+from . import clock
+
+# Workers that were started together must not be replaced together.
+JITTER = 0.2
+BETWEEN_WEIGHINGS = 1.0
+PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")
+
+
+class Fatigue:
+    """Counts tasks and watches the memory of this process."""
+
+    def __init__(self, configuration: WorkerConfiguration) -> None:
+        self._max_tasks = _a_little_less(configuration.max_tasks)
+        self._max_rss = _a_little_less(configuration.max_rss)
+        self._tasks = 0
+        self._next_weighing = 0.0
+
+    def add(self, tasks: int) -> None:
+        """So many tasks were run."""
+        self._tasks += tasks
+
+    @property
+    def reason(self) -> str:
+        """Why it is time for a successor; empty if it is not."""
+        if self._max_tasks and self._tasks >= self._max_tasks:
+            return f"it has run {self._tasks} tasks"
+        if self._max_rss and self._is_time_to_weigh() and rss() > self._max_rss:
+            return f"it has grown to {rss() / 1024**2:.0f} MiB"
+        return ""
+
+    def _is_time_to_weigh(self) -> bool:
+        if clock.now() < self._next_weighing:
+            return False
+        self._next_weighing = clock.now() + BETWEEN_WEIGHINGS
+        return True
+
+
+def rss() -> int:
+    """Bytes of memory that this process has in use; where unknown, ever had."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE_SIZE
+    except OSError:
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return most if sys.platform == "darwin" else most * 1024
+
+
+def _a_little_less(limit: int | None) -> int | None:
+    if limit is None:
+        return None
+    return max(round(limit * random.uniform(1 - JITTER, 1)), 1)  # noqa: S311

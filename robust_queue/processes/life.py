@@ -1,0 +1,230 @@
+"""The life around an actor: a row, a heart, turns that survive errors, an end in order.
+
+It is lived by a process of its own, or by a thread where everything is in one process.
+"""
+
+import logging
+import math
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db import Error
+
+from robust_queue.configuration import current
+from robust_queue.models import Process
+from robust_queue.models.processes import name_of
+
+from . import clock
+from .actor import LONGEST_PAUSE
+from .connections import dedicate, drop
+from .exits import ExitCode
+from .heart import Heart
+from .page import Page
+from .patience import Patience
+from .posts import Post, Surroundings
+from .wakeup import Wakeup
+
+logger = logging.getLogger("robust_queue")
+
+STATEMENT_PATIENCE = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Birth:
+    """What a life is given at its beginning."""
+
+    post: Post
+    identity: UUID
+    supervisor_id: UUID
+    page: Page
+    # Ends a nap of the supervisor. Safe from another process.
+    wake_supervisor: Callable[[], None]
+
+
+class Life(ABC):
+    """From the registration to the end; who asks it to stop is told by subclasses."""
+
+    def __init__(self, birth: Birth) -> None:
+        self._birth = birth
+        self._page = birth.page
+        self._database = birth.post.database
+        self._wakeup = Wakeup()
+        self._trouble = Patience()
+        self._stop_by: float | None = None
+        self._heart = Heart(
+            self._database,
+            birth.identity,
+            birth.page,
+            on_pruned=self._leave_pruned,
+            on_distrust=self._leave_distrusted,
+        )
+        self._actor = birth.post.make(
+            Surroundings(
+                identity=birth.identity,
+                name=self.name,
+                page=birth.page,
+                trusts=lambda: self._heart.trusts,
+                wake=self._wakeup.set,
+                wake_supervisor=birth.wake_supervisor,
+            )
+        )
+
+    @property
+    def name(self) -> str:
+        kind, identity = self._birth.post.kind, self._birth.identity
+        return name_of(kind, identity, pid=os.getpid())
+
+    def wake_supervisor(self) -> None:
+        self._birth.wake_supervisor()
+
+    def live(self) -> int:
+        """Serve until asked to stop; return what the end was like."""
+        self._page.show_life()
+        dedicate(self._database, patience=STATEMENT_PATIENCE)
+        if not self._boot():
+            return ExitCode.DONE
+        while not self._is_asked_to_stop():
+            self._nap(self._patiently(self._actor.turn))
+        return self._stop()
+
+    # ── What depends on where it is lived ──────────────────────────────────────
+
+    @abstractmethod
+    def _heed(self) -> None:
+        """Begin to stop, if that was asked for."""
+
+    @abstractmethod
+    def _leave_pruned(self) -> None:
+        """It was taken for dead. Called by the heart."""
+
+    @abstractmethod
+    def _leave_distrusted(self) -> None:
+        """Trust has run out: somebody else may soon run what runs here. Likewise."""
+
+    @property
+    def _must_leave(self) -> bool:
+        """Is it to end without waiting for what runs?"""
+        return False
+
+    @property
+    def _has_no_limit(self) -> bool:
+        """May running tasks take as long as they like?"""
+        return self._page.is_relieved
+
+    @property
+    def _lifelines(self) -> Sequence[int]:
+        """What else may end a nap, by descriptor."""
+        return ()
+
+    # ── Birth ──────────────────────────────────────────────────────────────────
+
+    def _boot(self) -> bool:
+        """Register, however long the database takes; False if asked to stop before."""
+        patience = Patience()
+        while not self._is_asked_to_stop():
+            self._page.show_life()
+            try:
+                self._register()
+            except Error as error:
+                drop(self._database)
+                if patience.is_worth_telling:
+                    logger.warning("%s waits for the database: %s", self.name, error)
+                self._nap(patience.fail())
+            else:
+                return True
+        return False
+
+    def _register(self) -> None:
+        begun = clock.now()
+        processes = Process.objects.using(self._database)
+        # A first try may have succeeded without telling so.
+        processes.strike_off(self._birth.identity)
+        processes.register(
+            self._birth.post.kind,
+            identity=self._birth.identity,
+            supervisor_id=self._birth.supervisor_id,
+            metadata=self._birth.post.metadata,
+        )
+        self._page.show_beat(begun)
+        self._actor.start()
+        # Not earlier: who beats is not taken for stuck.
+        self._heart.start()
+        self._page.show_up()
+        self.wake_supervisor()
+        logger.info("%s started.", self.name)
+
+    # ── Turns ──────────────────────────────────────────────────────────────────
+
+    def _patiently(self, turn: Callable[[], float]) -> float:
+        """Take a turn. Whatever it raises is told, and followed by a longer pause."""
+        self._page.show_turn()
+        try:
+            pause = turn()
+        except Exception as error:
+            return self._after(error)
+        self._trouble.succeed()
+        return pause
+
+    def _after(self, error: Exception) -> float:
+        if self._trouble.is_worth_telling:
+            logger.warning(
+                "%s goes on after an error: %s",
+                self.name,
+                error,
+                exc_info=not isinstance(error, Error),
+            )
+        # Half-broken, or pointing at a server that has become read-only.
+        drop(self._database)
+        self._actor.recover()
+        return self._trouble.fail()
+
+    def _nap(self, seconds: float) -> None:
+        self._wakeup.wait(min(seconds, LONGEST_PAUSE), *self._lifelines)
+
+    # ── The end ────────────────────────────────────────────────────────────────
+
+    def _is_asked_to_stop(self) -> bool:
+        self._heed()
+        return self._stop_by is not None
+
+    def _begin_to_stop(self) -> None:
+        """Begin nothing new. Asked again, a limit may be set where there was none."""
+        if self._stop_by is None:
+            self._actor.stop()
+        if self._has_no_limit:
+            self._stop_by = math.inf
+        elif self._stop_by in (None, math.inf):
+            self._stop_by = clock.now() + current().shutdown_timeout.total_seconds()
+
+    def _stop(self) -> int:
+        """Let running tasks finish, record what they came to, and sign off."""
+        while True:
+            pause = self._patiently(self._actor.turn)
+            if not self._actor.is_busy:
+                break
+            if self._is_time_up():
+                self._page.show_leaving()
+                return ExitCode.LEFT_BEHIND
+            self._nap(min(pause, self._time_left()))
+        self._actor.finish()
+        self._heart.stop()
+        self._sign_off()
+        return ExitCode.DONE
+
+    def _is_time_up(self) -> bool:
+        self._heed()
+        return self._must_leave or self._time_left() <= 0
+
+    def _time_left(self) -> float:
+        return LONGEST_PAUSE if self._stop_by is None else self._stop_by - clock.now()
+
+    def _sign_off(self) -> None:
+        try:
+            Process.objects.using(self._database).strike_off(self._birth.identity)
+        except Error as error:
+            # The supervisor does it, or whoever prunes.
+            logger.warning("%s could not sign off: %s", self.name, error)
+        logger.info("%s stopped.", self.name)

@@ -1,0 +1,89 @@
+"""Workers that are replaced before they have grown too old or too large."""
+
+import os
+from collections import Counter
+
+from robust_queue import enqueue_all
+from robust_queue.models import FailedExecution, FinishedExecution, Process
+from robust_queue.processes.exits import ExitCode
+from tests.support.invariants import state_of
+from tests.support.supervisors import is_alive, marks
+from tests.testapp.models import Mark
+from tests.testapp.process_tasks import grow, mark, rest
+from tests.testapp.witnessed_tasks import once
+
+JOBS = int(os.environ.get("RQ_RECYCLED_JOBS") or 1000)
+
+
+def one_worker(**options):
+    return {"workers": [{"threads": 3, "polling_interval": 0.05, **options}]}
+
+
+def all_finished():
+    return not FailedExecution.objects.exists() and FinishedExecution.objects.count()
+
+
+def test_every_task_runs_exactly_once_over_many_successors(witnessed, witness):
+    enqueue_all(once.bind(f"it-{n}") for n in range(JOBS))
+    supervisor = witnessed(**one_worker(max_tasks=50))
+    supervisor.until(lambda: all_finished() == JOBS, "all have run", timeout=110)
+    assert supervisor.stop() == ExitCode.DONE
+    assert Counter(witness.count("begins").values()) == {1: JOBS}
+    assert Counter(witness.count("ends").values()) == {1: JOBS}
+    workers = {pid for event, _, pid, _ in witness.events() if event == "begins"}
+    assert len(workers) >= JOBS // 100, "a worker may do more while it waits"
+    assert "is killed" not in supervisor.log
+    assert not Process.objects.exists()
+
+
+def test_the_successor_is_up_before_the_old_one_is_gone(supervised):
+    supervisor = supervised(**one_worker(max_tasks=1)).until_up()
+    (old,) = supervisor.pids()
+    long = rest.enqueue("long", 3)
+    supervisor.until(lambda: "long begins" in marks(), "it runs")
+    mark.enqueue("tires it out")
+    successors = supervisor.until(
+        lambda: [pid for pid in supervisor.pids() if pid != old], "a successor is up"
+    )
+    assert is_alive(old), "what runs in it is not over"
+    after = mark.enqueue("after")
+    supervisor.until(lambda: state_of(after) == "finished", "the successor works")
+    assert Mark.objects.get(label="after").pid in {*successors, *supervisor.pids()}
+    supervisor.until(lambda: state_of(long) == "finished", "it was left in peace")
+    supervisor.until(lambda: not is_alive(old), "the old one leaves")
+    assert supervisor.stop() == ExitCode.DONE
+
+
+def test_running_tasks_may_take_longer_than_a_stop_would_allow(supervised):
+    supervisor = supervised(shutdown_timeout=0.2, **one_worker(max_tasks=1)).until_up()
+    long = rest.enqueue("long", 2)
+    supervisor.until(lambda: "long begins" in marks(), "it runs")
+    mark.enqueue("tires it out")
+    supervisor.until(lambda: state_of(long) == "finished", "it was left in peace")
+    assert marks("long") == ["long begins", "long ends"]
+    supervisor.stop()
+
+
+def test_a_stop_while_a_worker_is_replaced_has_its_usual_limit(supervised):
+    supervisor = supervised(shutdown_timeout=0.5, **one_worker(max_tasks=1)).until_up()
+    (old,) = supervisor.pids()
+    long = rest.enqueue("long", 60)
+    supervisor.until(lambda: "long begins" in marks(), "it runs")
+    mark.enqueue("tires it out")
+    supervisor.until(lambda: set(supervisor.pids()) - {old}, "a successor is up")
+    assert supervisor.stop(timeout=15) == ExitCode.LEFT_BEHIND
+    assert state_of(long) == "ready"
+
+
+def test_a_worker_that_has_grown_too_large_is_replaced(supervised):
+    supervisor = supervised(**one_worker(max_rss=300 * 1024**2)).until_up()
+    (old,) = supervisor.pids()
+    mark.enqueue("small")
+    supervisor.until(lambda: marks() == ["small"], "it has run")
+    grow.enqueue(320)
+    supervisor.until(lambda: not is_alive(old), "the old one leaves")
+    assert "it has grown to" in supervisor.log
+    after = mark.enqueue("after")
+    supervisor.until(lambda: state_of(after) == "finished", "the successor works")
+    assert supervisor.pids() != [old]
+    assert supervisor.stop() == ExitCode.DONE
