@@ -55,6 +55,12 @@ def possible(cells: list[Cell]) -> list[Cell]:
     ]
 
 
+def equip(cells: list[Cell]) -> None:
+    """Bring what some tests of these cells need; say which of it is not to be had."""
+    for missing in packages.missing_companions({cell.database for cell in cells}):
+        leave_out(f"tests behind a pooler: {packages.in_words(missing)}")
+
+
 def _matches(cell: Cell, patterns: list[str]) -> bool:
     return any(fnmatch.fnmatch(cell.name, pattern) for pattern in patterns)
 

@@ -106,6 +106,7 @@ def _run(chosen: list[Cell], arguments: list[str], *, at_once: int) -> int:
     possible = cells.possible(chosen)
     if not possible:
         raise DevError("No cell is left to run.")
+    cells.equip(possible)
     environments.build({cell.environment for cell in possible}, extra="test")
     with services.ensure_servers({cell.database for cell in possible}):
         counts = runs.run(possible, arguments, at_once=at_once)

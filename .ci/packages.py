@@ -41,6 +41,12 @@ def missing_servers(kinds: Iterable[str]) -> dict[str, Requirement]:
     return {kind: SERVERS[kind] for kind in needed if SERVERS[kind] in missing}
 
 
+def missing_companions(kinds: Iterable[str]) -> list[Requirement]:
+    """Return what some tests need beside a server, and is not installable either."""
+    needed = [COMPANIONS[kind] for kind in kinds if kind in COMPANIONS]
+    return install_missing(needed)
+
+
 def python_headers(version: interpreters.Version) -> Requirement:
     """Return what compiling against one version of Python needs."""
     name = f"python{version[0]}.{version[1]}"
@@ -106,6 +112,15 @@ SERVERS = {
         "MariaDB server",
         ("mariadb-server-core", "mariadb-client-core"),
         lambda: _is_found(private_servers.mariadb_programs),
+    ),
+}
+
+# Only some tests of these databases need it, also where their server is named.
+COMPANIONS = {
+    "postgresql": Requirement(
+        "PgBouncer",
+        ("pgbouncer",),
+        lambda: _is_found(private_servers.pgbouncer_program),
     ),
 }
 

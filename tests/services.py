@@ -30,12 +30,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from tests.private_servers import (
-    ServiceError,
-    private_folder,
-    private_mariadb,
-    private_postgresql,
-)
+from tests.private_servers import private_mariadb, private_postgresql
+from tests.server_process import ServiceError, private_folder
 
 VARIABLES = {
     "sqlite": "RQ_SQLITE_FOLDER",

@@ -1,11 +1,14 @@
 """Fixtures for tests with real processes."""
 
+from contextlib import ExitStack
+
 import django
 import pytest
 
 from tests import settings
-from tests.private_servers import ServiceError
+from tests.server_process import ServiceError
 from tests.support.own_server import own_server
+from tests.support.pgbouncer import pgbouncer
 from tests.support.supervisors import Supervised
 from tests.support.witness import Witness
 
@@ -21,6 +24,7 @@ NEWEST_ONLY = [
     "test_output.py",
     "test_queues_order.py",
     "test_recycling.py",
+    "test_support.py",
 ]
 collect_ignore = NEWEST_ONLY if django.VERSION < (6, 1) else []
 
@@ -73,3 +77,19 @@ def server(transactional_db, server_of_module):
     """A server that the test may stop; the default database is on it meanwhile."""
     with server_of_module.as_default():
         yield server_of_module
+
+
+@pytest.fixture
+def pooler(transactional_db):
+    """Starts PgBouncer in front of the default database; it ends with the test."""
+    if settings.KIND != "postgresql":
+        pytest.skip("PgBouncer is for PostgreSQL only")
+    with ExitStack() as started:
+
+        def start(mode="transaction"):
+            try:
+                return started.enter_context(pgbouncer(mode))
+            except ServiceError as error:
+                pytest.skip(str(error))
+
+        yield start

@@ -16,9 +16,12 @@ from django.db import connections
 from tests import private_servers, services
 from tests.support.supervisors import ROOT
 
-# A server that crashes must not forget what it has confirmed.
+# A server that crashes must not forget what it has confirmed, and what it was sent can
+# be counted.
 SERVERS = {
-    "postgresql": lambda: private_servers.postgresql_server("--synchronous_commit=on"),
+    "postgresql": lambda: private_servers.postgresql_server(
+        "--synchronous_commit=on", "--log_statement=all"
+    ),
     "mariadb": lambda: private_servers.mariadb_server(
         "--innodb-flush-log-at-trx-commit=2"
     ),
@@ -41,6 +44,11 @@ class OwnServer:
     def settings(self):
         """What a supervisor is told."""
         return {"database": self._place}
+
+    @property
+    def log(self):
+        """The file in which it tells what it does."""
+        return self._server.log
 
     def stop(self, *, by_crash=False):
         connections["default"].close()
