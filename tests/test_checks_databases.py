@@ -185,6 +185,7 @@ class TestServers:
             keep_queue_in(settings, "maria")
             answers = {"log_bin": log_bin, "binlog_format": binlog_format}
             monkeypatch.setattr(checks, "_binlog", lambda _connection: answers)
+            monkeypatch.setattr(checks.sizing, "connections_allowed", lambda _: 151)
             connection.mysql_server_data = {"version": version}
 
         return answering

@@ -18,7 +18,7 @@ from robust_queue import aliases, configuration, recurrence
 from robust_queue.compat import belongs_to_backport, task_backends
 from robust_queue.exceptions import ConfigurationError
 
-from . import messages
+from . import messages, sizing
 
 if TYPE_CHECKING:
     from robust_queue.backend import RobustQueueBackend
@@ -104,6 +104,7 @@ def _judge_setting() -> Iterator[CheckMessage]:
         yield from (
             messages.pattern_ignored(path, each) for each in worker.ignored_patterns
         )
+    yield from sizing.judge_host()
 
 
 def _judge_aliases(path: str, aliases: Any) -> Iterator[CheckMessage]:
@@ -167,9 +168,12 @@ def _judge_router(aliases: list[str]) -> Iterator[CheckMessage]:
 
 
 def _judge_server(alias: str) -> Iterator[CheckMessage]:
-    connection: Any = connections[alias]
-    if connection.vendor != "mysql":
-        return
+    if connections[alias].vendor == "mysql":
+        yield from _judge_mysql(connections[alias], alias)
+    yield from sizing.judge_connections(alias)
+
+
+def _judge_mysql(connection: Any, alias: str) -> Iterator[CheckMessage]:
     version = connection.mysql_version
     if connection.mysql_is_mariadb and scrambles_uuids(version):
         yield messages.uuids_scrambled(alias, version)

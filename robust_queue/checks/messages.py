@@ -121,6 +121,37 @@ def isolated_too_much(alias: str, level: object) -> CheckMessage:
     )
 
 
+def more_processes_than_cores(path: str, processes: int, cores: int) -> CheckMessage:
+    return _warning(
+        "W007",
+        f"{path} asks for {processes} worker processes, but this host has"
+        f" {cores} core{'' if cores == 1 else 's'} for them: they would wait for each"
+        " other.",
+        f"Run {cores} to {2 * cores}, and give tasks that wait for something else"
+        " threads or coroutines; silence this check if the workers run on another"
+        " host.",
+    )
+
+
+def too_many_threads(path: str, threads: int) -> CheckMessage:
+    return _warning(
+        "W008",
+        f"{path} asks for {threads} threads in one process, where only one at a time"
+        " runs Python code.",
+        "Spread them over several processes, or write tasks that mostly wait as"
+        " coroutines.",
+    )
+
+
+def too_few_connections(alias: str, needed: int, allowed: int) -> CheckMessage:
+    return _warning(
+        "W009",
+        f"One supervisor and its processes need up to {needed} connections to database"
+        f" {alias!r}, whose server allows {allowed} in all.",
+        "Run fewer threads or processes, or raise max_connections of the server.",
+    )
+
+
 def _error(number: str, cause: str, cure: str) -> CheckMessage:
     return checks.Error(cause, hint=_hint(number, cure), id=f"robust_queue.{number}")
 
