@@ -25,6 +25,7 @@ NEWEST_ONLY = [
     "test_queues_order.py",
     "test_recycling.py",
     "test_support.py",
+    "test_wakeup.py",
     "test_titles.py",
 ]
 collect_ignore = NEWEST_ONLY if django.VERSION < (6, 1) else []

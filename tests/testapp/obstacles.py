@@ -14,7 +14,7 @@ from pathlib import Path
 from django.dispatch import receiver
 
 from robust_queue.compat import signals
-from robust_queue.processes import child, page, supervisor, worker
+from robust_queue.processes import child, listener, page, supervisor, worker
 
 
 def hang_before_registering(path):
@@ -85,6 +85,12 @@ def hold_back(path):
         run(self, held)
 
     worker.Worker._run = held_back
+
+
+def probe_often(seconds):
+    """Listeners find out sooner whether they hear."""
+    listener.BETWEEN_PROBES, listener.PATIENCE = seconds, 1
+    listener.LONGEST_SILENCE = 2 * seconds
 
 
 def live_at(name):
