@@ -1,4 +1,4 @@
-"""The app: registers checks, touches nothing else."""
+"""The app: registers checks and whoever writes the log, touches nothing else."""
 
 from django.apps import AppConfig
 from django.utils.translation import gettext_lazy as _
@@ -12,6 +12,7 @@ class RobustQueueConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from . import checks  # noqa: PLC0415 (checks need the app registry)
+        # Checks need the app registry.
+        from . import checks, logs  # noqa: F401, PLC0415
 
         checks.register_checks()

@@ -5,6 +5,7 @@ Django brings ``django.tasks`` from version 6.0 on; before that the backport
 imports the contract from here and never mixes the two.
 """
 
+import logging
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeGuard, TypeVar
@@ -44,6 +45,9 @@ else:
     except ImportError:
         from django_tasks.exceptions import InvalidTaskError as InvalidTask
     from django_tasks.exceptions import TaskResultDoesNotExist
+
+# To which the framework in use writes about tasks.
+task_logger = logging.getLogger(signals.__name__.removesuffix(".signals"))
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -130,4 +134,5 @@ __all__ = [
     "signal_modules",
     "signals",
     "task_backends",
+    "task_logger",
 ]

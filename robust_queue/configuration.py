@@ -5,7 +5,6 @@ the defaults below. ``settings.py`` may import this module: a dataclass refuses 
 when it is made, a plain dict when it is read, so that a system check can report it.
 """
 
-import sys
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -26,6 +25,7 @@ from robust_queue.rules import (
     Databases,
     File,
     Flag,
+    Handler,
     Interval,
     Members,
     Modules,
@@ -40,18 +40,7 @@ from robust_queue.rules import (
     rules_of,
     silence_problems,
 )
-
-MODULE_SETTINGS = (
-    "process_heartbeat_interval",
-    "process_alive_threshold",
-    "process_boot_timeout",
-    "shutdown_timeout",
-    "supervisor_pidfile",
-    "preserve_finished_jobs",
-    "clear_finished_jobs_after",
-    "clear_failed_jobs_after",
-    "default_concurrency_control_period",
-)
+from robust_queue.sources import MODULE_SETTINGS, assigned, setting
 
 Values = Mapping[str, Any]
 
@@ -128,6 +117,9 @@ class ConfigurationOptions:
     max_result_size: Count = 1024 * 1024
     transaction_databases: Databases = ("default",)
     enqueue_on_commit: Flag = True
+    restore_language: Flag = False
+    restore_time_zone: Flag = False
+    on_thread_error: Handler = None
     _given: frozenset[str] = field(init=False, repr=False, compare=False)
 
     def __new__(cls, **given: Any) -> Self:
@@ -177,6 +169,8 @@ class BackendOptions:
     transaction_databases: Databases
     preserve_finished_jobs: Flag
     enqueue_on_commit: Flag
+    restore_language: Flag
+    restore_time_zone: Flag
 
     def __post_init__(self) -> None:
         normalise(self)
@@ -192,16 +186,15 @@ def problems() -> list[ConfigurationError]:
     try:
         _in_force()
     except ConfigurationError as conflict:
-        return list(_problems_of(_setting(), _assigned())) or [conflict]
+        return list(_problems_of(setting(), assigned())) or [conflict]
     return []
 
 
 def path_of(name: str) -> str:
     """Return where an option was written, as messages name it."""
-    setting = _setting()
-    if name in _assigned() and name not in _given(setting):
+    if name in assigned() and name not in _given(setting()):
         return f"robust_queue.{name}"
-    dotted = isinstance(setting, ConfigurationOptions)
+    dotted = isinstance(setting(), ConfigurationOptions)
     return f"ROBUST_QUEUE.{name}" if dotted else f"ROBUST_QUEUE[{name!r}]"
 
 
@@ -247,12 +240,12 @@ _latest: list[_InForce] = []
 
 
 def _in_force() -> _InForce:
-    setting, assigned = _setting(), _assigned()
+    said, also = setting(), assigned()
     for known in _latest:
-        if known.setting is setting and known.assigned == assigned:
+        if known.setting is said and known.assigned == also:
             return known
-    raise_first(_problems_of(setting, assigned))
-    fresh = _InForce(setting, assigned, _merged(setting, assigned), {})
+    raise_first(_problems_of(said, also))
+    fresh = _InForce(said, also, _merged(said, also), {})
     _latest[:] = [fresh]
     return fresh
 
@@ -266,32 +259,23 @@ def _forget(*, setting: str, **kwargs: Any) -> None:
 setting_changed.connect(_forget, dispatch_uid="robust_queue.configuration")
 
 
-def _setting() -> Any:
-    return getattr(settings, "ROBUST_QUEUE", None)
+def _given(said: Any) -> Values:
+    if isinstance(said, ConfigurationOptions):
+        return {name: getattr(said, name) for name in said._given}
+    return said if isinstance(said, Mapping) else {}
 
 
-def _assigned() -> dict[str, Any]:
-    attributes = vars(sys.modules["robust_queue"])
-    return {name: attributes[name] for name in MODULE_SETTINGS if name in attributes}
-
-
-def _given(setting: Any) -> Values:
-    if isinstance(setting, ConfigurationOptions):
-        return {name: getattr(setting, name) for name in setting._given}
-    return setting if isinstance(setting, Mapping) else {}
-
-
-def _problems_of(setting: Any, assigned: Values) -> Problems:
-    if setting is not None:
-        yield from form_problems("ROBUST_QUEUE", setting, ConfigurationOptions)
-    for name, value in assigned.items():
+def _problems_of(said: Any, also: Values) -> Problems:
+    if said is not None:
+        yield from form_problems("ROBUST_QUEUE", said, ConfigurationOptions)
+    for name, value in also.items():
         rule = rules_of(ConfigurationOptions)[name]
         yield from rule.problems(f"robust_queue.{name}", value)
 
 
-def _merged(setting: Any, assigned: Values) -> ConfigurationOptions:
+def _merged(said: Any, also: Values) -> ConfigurationOptions:
     try:
-        return ConfigurationOptions(**{**assigned, **_given(setting)})
+        return ConfigurationOptions(**{**also, **_given(said)})
     except ConfigurationError as conflict:
         path = path_of(conflict.path.rpartition(".")[2])
         raise ConfigurationError(path, conflict.problem, conflict.cure) from None

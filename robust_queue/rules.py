@@ -11,6 +11,7 @@ from datetime import timedelta
 from difflib import get_close_matches
 from enum import StrEnum
 from functools import cache
+from inspect import iscoroutinefunction
 from typing import Annotated, Any, NamedTuple, cast
 
 from robust_queue.exceptions import ConfigurationError
@@ -180,6 +181,18 @@ def _are_modules(values: Sequence[Any]) -> bool:
     return _are_names(values) and all(part.isidentifier() for part in parts)
 
 
+def _is_handler(value: Any) -> bool:
+    if isinstance(value, str):
+        return "." in value and _are_modules([value])
+    return callable(value) and not is_coroutine_function(value)
+
+
+def is_coroutine_function(value: Any) -> bool:
+    """Would a call of this do nothing until somebody awaits it?"""
+    call = getattr(type(value), "__call__", None)  # noqa: B004 (its own, if it has one)
+    return iscoroutinefunction(value) or iscoroutinefunction(call)
+
+
 def _or_none(rule: Rule) -> Rule:
     demand, accepts, convert = rule
     return Rule(
@@ -201,6 +214,7 @@ _ALIASES = Rule("a list of aliases of DATABASES", _are_names, _listed)
 _QUEUES = Rule("a list of at least one queue name", _are_some_names, _listed)
 _MODULES = Rule("a list of dotted module names", _are_modules, _listed)
 _ORDER = Rule("'smallest_first' or 'largest_first'", bool, PriorityOrder)
+_HANDLER = Rule("a function that takes an exception, its dotted path", _is_handler)
 _FILE = Rule("the path of a file", _is_name, os.fspath)
 
 Age = Annotated[timedelta, _AGE]
@@ -215,4 +229,5 @@ Databases = Annotated[Sequence[str], _ALIASES]
 Queues = Annotated[Sequence[str], _QUEUES]
 Modules = Annotated[Sequence[str], _MODULES]
 Order = Annotated[PriorityOrder, _ORDER]
+Handler = Annotated[Callable[[BaseException], object] | str | None, _or_none(_HANDLER)]
 File = Annotated[str | None, _or_none(_FILE)]

@@ -78,6 +78,9 @@ class TestDefaults:
             "max_result_size": 1_048_576,
             "transaction_databases": ("default",),
             "enqueue_on_commit": True,
+            "restore_language": False,
+            "restore_time_zone": False,
+            "on_thread_error": None,
         }
 
     def test_hold_where_nothing_is_configured(self, settings):

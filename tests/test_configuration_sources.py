@@ -72,6 +72,7 @@ class TestPrecedence:
             ("clear_finished_jobs_after", 2 * MINUTE),
             ("clear_failed_jobs_after", 3 * MINUTE),
             ("default_concurrency_control_period", 4 * MINUTE),
+            ("on_thread_error", print),
         ],
     )
     def test_the_module_takes_each_of_its_settings(self, assign, name, value):
@@ -174,6 +175,8 @@ class TestBackendOptions:
             "transaction_databases": ("default",),
             "preserve_finished_jobs": False,
             "enqueue_on_commit": True,
+            "restore_language": False,
+            "restore_time_zone": False,
         }
 
     @pytest.mark.parametrize(
@@ -186,6 +189,8 @@ class TestBackendOptions:
             ("MAX_RESULT_SIZE", 2, 2),
             ("TRANSACTION_DATABASES", ["default", "other"], ("default", "other")),
             ("PRESERVE_FINISHED_JOBS", False, False),
+            ("RESTORE_LANGUAGE", True, True),
+            ("RESTORE_TIME_ZONE", True, True),
             ("ENQUEUE_ON_COMMIT", False, False),
         ],
     )

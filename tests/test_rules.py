@@ -1,5 +1,6 @@
 """What options accept, and what is said about what they do not."""
 
+import asyncio
 import math
 from datetime import timedelta
 
@@ -18,6 +19,7 @@ from robust_queue.rules import UnknownOptionError
 INTERVAL = "It must be a timedelta or a number of seconds, longer than zero."
 AGE = "It must be a timedelta or a number of seconds, not negative."
 COUNT = "It must be a whole number of at least 1."
+HANDLER = "It must be a function that takes an exception, its dotted path, or None."
 
 
 class TestQueues:
@@ -114,6 +116,12 @@ class TestNonsense:
                 None,
                 "It must be a list of aliases of DATABASES.",
             ),
+            ("restore_language", "de", "It must be True or False."),
+            ("restore_time_zone", 1, "It must be True or False."),
+            ("on_thread_error", "tell", HANDLER),
+            ("on_thread_error", "shop.the errors", HANDLER),
+            ("on_thread_error", 3, HANDLER),
+            ("on_thread_error", asyncio.sleep, HANDLER),
             ("max_arguments_size", 0, COUNT),
             ("max_result_size", 1e6, COUNT),
             ("priority_order", "up", "It must be 'smallest_first' or 'largest_first'."),

@@ -1,9 +1,7 @@
-"""Django's three signals. Whoever listens cannot harm the job it hears of.
+"""Django's three signals, and one for an attempt that another one follows.
 
-An attempt that another one follows has no signal of its own: it is told in the log.
+Whoever listens cannot harm the job it hears of.
 """
-
-import logging
 
 from robust_queue.compat import (
     AnyResult,
@@ -11,9 +9,8 @@ from robust_queue.compat import (
     signal_modules,
     task_backends,
 )
+from robust_queue.signals import attempt_failed, tell
 from robust_queue.stores.rows import Failed
-
-logger = logging.getLogger("robust_queue")
 
 SHOWN_LENGTH = 200
 
@@ -42,28 +39,31 @@ def finished(result: AnyResult, error: BaseException | None = None) -> None:
         _send("task_finished", result)
 
 
-def retried(result: AnyResult, failure: Failed) -> None:
+def retried(
+    result: AnyResult, failure: Failed, error: BaseException | None = None
+) -> None:
     """An attempt has failed and is recorded; the task is not finished."""
-    logger.info(
-        "Job %s (%s): attempt %d of %s failed with %s; it is tried again at %s.",
-        failure.job_id,
-        result.task.module_path,
-        failure.attempts,
-        getattr(result.task, "max_attempts", None) or "?",
-        _in_one_line(failure),
-        failure.retry_at,
+    tell(
+        attempt_failed,
+        _sender(result.backend),
+        task_result=result,
+        error=error,
+        reason=_in_one_line(failure),
+        duration=(failure.finished_at - failure.started_at).total_seconds(),
+        retry_at=failure.retry_at,
     )
 
 
 def _in_one_line(failure: Failed) -> str:
     message = " ".join(failure.message.split())
-    return f"{failure.exception_class}: {message}"[:SHOWN_LENGTH]
+    name = failure.exception_class.removeprefix("builtins.")
+    return f"{name}: {message}"[:SHOWN_LENGTH]
 
 
 def _send(name: str, result: AnyResult) -> None:
     for_backport = getattr(result.task, "from_backport", False)
     for module in signal_modules(for_backport=for_backport):
-        getattr(module, name).send_robust(_sender(result.backend), task_result=result)
+        tell(getattr(module, name), _sender(result.backend), task_result=result)
 
 
 def _sender(alias: str) -> type[BaseTaskBackend]:

@@ -26,6 +26,7 @@ from robust_queue.compat import (
     TaskResultStatus,
 )
 from robust_queue.configuration import BackendOptions
+from robust_queue.context import remembered
 from robust_queue.declaration import Call
 from robust_queue.exceptions import EnqueueError, PayloadTooLargeError
 from robust_queue.identifiers import new_job_id
@@ -82,6 +83,7 @@ def prepare(call: Call, destination: Destination) -> Prepared:
         arguments=arguments,
         run_after=_moment(task.run_after),
         enqueued_at=timezone.now(),
+        metadata=remembered(options),
     )
     wish = getattr(task, "enqueue_on_commit", None)
     on_commit = options.enqueue_on_commit if wish is None else wish

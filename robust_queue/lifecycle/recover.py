@@ -104,20 +104,19 @@ def _tell_of_ends(database: str, ended: Iterable[UUID]) -> None:
 
 def _tell(database: str, outcomes: Sequence[Failed], error: Exception) -> None:
     for outcome in outcomes:
-        if outcome.retry_at is None:
-            logger.error("Job %s has failed: %s", outcome.job_id, error)
-            with _news_of(outcome.job_id):
-                announce.finished(results.get_result(database, outcome.job_id), error)
-        else:
-            when = outcome.retry_at.isoformat(" ", "seconds")
-            logger.warning("Job %s runs again at %s: %s", outcome.job_id, when, error)
+        with _news_of(outcome.job_id):
+            result = results.get_result(database, outcome.job_id)
+            if outcome.retry_at is None:
+                announce.finished(result, error)
+            else:
+                announce.retried(result, outcome, error)
 
 
 @contextmanager
 def _news_of(job_id: UUID) -> Iterator[None]:
     """What cannot be told of one job must not keep the news of others back."""
     try:
-        # A job that is not kept, or was discarded since, is told by the log alone.
+        # A job that is not kept, or was discarded since, has nothing to tell of.
         with suppress(TaskResultDoesNotExist):
             yield
     except Exception:

@@ -198,7 +198,8 @@ class Store(Settling):
         rows = self._fetch(
             "SELECT claimed.job_id, claimed.attempts, job.task_path, job.backend,"
             " job.queue_name, job.priority, job.arguments, job.enqueued_at,"
-            f" job.run_after FROM {self._by_key('claimed_executions', 'claimed')}"
+            " job.run_after, job.metadata"
+            f" FROM {self._by_key('claimed_executions', 'claimed')}"
             f" JOIN {self._by_key('jobs', 'job')} ON job.id = claimed.job_id"
             f" WHERE claimed.job_id IN ({marks}) {self._as_of_now()}",
             keys,

@@ -104,7 +104,7 @@ WITH {polls}, picked AS (
     RETURNING job_id, priority, attempts
 )
 SELECT claimed.job_id, claimed.attempts, job.task_path, job.backend, job.queue_name,
-    job.priority, job.arguments, job.enqueued_at, job.run_after
+    job.priority, job.arguments, job.enqueued_at, job.run_after, job.metadata
 FROM claimed
 JOIN picked ON picked.job_id = claimed.job_id
 JOIN robust_queue_jobs job ON job.id = claimed.job_id

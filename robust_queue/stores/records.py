@@ -83,4 +83,5 @@ class Records(Dialect):
             arguments=row[6],
             enqueued_at=self.from_time(row[7]),
             run_after=self.from_time(row[8]),
+            metadata=row[9],
         )

@@ -52,6 +52,7 @@ class Claim:
     arguments: str
     enqueued_at: datetime
     run_after: datetime | None
+    metadata: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

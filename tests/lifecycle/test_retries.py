@@ -1,6 +1,5 @@
 """Tasks that are tried again by themselves."""
 
-import logging
 from datetime import timedelta
 from unittest import mock
 
@@ -15,6 +14,7 @@ from robust_queue.lifecycle.dispatch import dispatch_due
 from robust_queue.lifecycle.perform import perform
 from robust_queue.lifecycle.release import release
 from robust_queue.models import Attempt, Job, ReadyExecution, ScheduledExecution
+from robust_queue.signals import attempt_failed
 from robust_queue.testing import drain
 from tests.support.invariants import state_of, states
 from tests.support.processes import a_process
@@ -173,17 +173,33 @@ class TestTold:
         assert told == [1, 2]
 
     def test_the_log_tells_of_each_attempt_in_one_line(self, caplog):
-        caplog.set_level(logging.INFO, "robust_queue")
         result = succeed_at_last.enqueue()
         run()
-        (line,) = [r for r in caplog.records if r.name == "robust_queue"]
+        (line,) = [r for r in caplog.records if r.levelname == "WARNING"]
         at = ScheduledExecution.objects.get().scheduled_at
-        assert line.levelname == "INFO"
-        assert line.getMessage() == (
-            f"Job {result.id} (tests.testapp.tasks.succeed_at_last): attempt 1 of 3 "
-            f"failed with builtins.OSError: attempt 1 of many; it is tried again at "
-            f"{at}."
+        begins = "tests.testapp.tasks.succeed_at_last failed with OSError: "
+        assert line.getMessage().startswith(begins + "attempt 1 of many in ")
+        assert line.getMessage().endswith(
+            f"; next attempt at {at.isoformat(' ', 'seconds')} "
+            f"(job {result.id}, queue default, attempt 1 of 3)"
         )
+        assert line.exc_info is None
+
+    def test_a_signal_tells_of_each_attempt(self):
+        told = []
+
+        def remember(sender, **facts):
+            told.append(facts)
+
+        attempt_failed.connect(remember)
+        result = succeed_at_last.enqueue()
+        run()
+        attempt_failed.disconnect(remember)
+        (facts,) = told
+        assert facts["task_result"].id == result.id
+        assert facts["reason"] == "OSError: attempt 1 of many"
+        assert facts["retry_at"] == ScheduledExecution.objects.get().scheduled_at
+        assert facts["duration"] >= 0
 
 
 class TestDrain:

@@ -1,0 +1,152 @@
+"""What surrounds a running task: its job, and the enqueuer's language and time zone.
+
+Everything is kept in context variables, so each thread and each coroutine has its own.
+"""
+
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import timedelta, tzinfo
+from datetime import timezone as fixed_offset
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+from django.utils import timezone, translation
+
+if TYPE_CHECKING:
+    from .configuration import BackendOptions
+    from .stores.rows import Claim
+
+logger = logging.getLogger("robust_queue")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurrentJob:
+    """The job in whose task this code runs."""
+
+    id: str
+    task: str
+    queue: str
+    attempt: int
+
+
+def current_job() -> CurrentJob | None:
+    """Return the job that runs here, or None outside of tasks."""
+    return _current.get()
+
+
+_current: ContextVar[CurrentJob | None] = ContextVar("robust_queue_job", default=None)
+
+
+# ── In the worker ──────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def running(claim: "Claim") -> Iterator[CurrentJob]:
+    """Surround the task of a claim with what it should find.
+
+    The language and the time zone that a task activates are its own, not the next's.
+    """
+    job = CurrentJob(
+        id=str(claim.job_id),
+        task=claim.task_path,
+        queue=claim.queue_name,
+        attempt=claim.attempts,
+    )
+    before = _current.set(job)
+    language, zone = translation.get_language(), timezone.get_current_timezone()
+    try:
+        if claim.metadata:
+            _restore(claim.metadata, job)
+        yield job
+    finally:
+        if translation.get_language() != language:
+            _go_back_to_language(language)
+        if timezone.get_current_timezone() != zone:
+            _go_back_to_zone(zone)
+        _current.reset(before)
+
+
+def _restore(metadata: str, job: CurrentJob) -> None:
+    recorded = _read(metadata)
+    for name, activate in (
+        ("language", _activate_language),
+        ("time_zone", _activate_zone),
+    ):
+        try:
+            activate(recorded.get(name))
+        except (LookupError, ValueError, TypeError, OSError, OverflowError):
+            logger.warning(
+                "%s runs without the %s of its enqueuer, %r, which is not known here"
+                " (job %s).",
+                job.task,
+                name.replace("_", " "),
+                recorded[name],
+                job.id,
+            )
+
+
+def _read(metadata: str) -> dict[str, Any]:
+    """What was recorded; whoever wrote anything else did not mean this."""
+    try:
+        found = json.loads(metadata)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _activate_language(code: Any) -> None:
+    if code is not None:
+        # Django would activate a language that it does not know, and speak another.
+        translation.get_supported_language_variant(code)
+        translation.activate(code)
+
+
+def _activate_zone(zone: Any) -> None:
+    match zone:
+        case None:
+            pass
+        case str():
+            timezone.activate(ZoneInfo(zone))
+        case _:
+            timezone.activate(fixed_offset(timedelta(minutes=zone)))
+
+
+def _go_back_to_language(language: str | None) -> None:
+    # Most had activated none, and shall go on to follow the settings.
+    translation.deactivate()
+    if language is None:
+        translation.deactivate_all()
+    elif translation.get_language() != language:
+        translation.activate(language)
+
+
+def _go_back_to_zone(zone: tzinfo) -> None:
+    timezone.deactivate()  # likewise
+    if timezone.get_current_timezone() != zone:
+        timezone.activate(zone)
+
+
+# ── In the enqueuer ────────────────────────────────────────────────────────────
+
+
+def remembered(options: "BackendOptions") -> str:
+    """Return what a new job has to remember of its enqueuer, as JSON, or nothing."""
+    found: dict[str, str | float | None] = {}
+    if options.restore_language:
+        found["language"] = translation.get_language()
+    if options.restore_time_zone:
+        found["time_zone"] = _name_of(timezone.get_current_timezone())
+    known = {name: value for name, value in found.items() if value is not None}
+    return json.dumps(known, separators=(",", ":")) if known else ""
+
+
+def _name_of(zone: tzinfo) -> str | float | None:
+    """The name of a zone, or its offset in minutes if it has one for all times."""
+    if isinstance(zone, fixed_offset):
+        minutes = zone.utcoffset(None).total_seconds() / 60
+        return int(minutes) if minutes.is_integer() else minutes
+    return getattr(zone, "key", None)

@@ -1,0 +1,278 @@
+"""Signals in, lines out: one line for each thing that happens to jobs and processes.
+
+A line about a job goes to the logger of Django's tasks framework, where mails to admins
+and exception trackers hang; every other line to ``robust_queue``.
+"""
+
+import logging
+import os
+import sys
+from collections.abc import Callable
+from datetime import datetime
+from functools import wraps
+from typing import Any
+
+from django.dispatch import receiver
+
+from robust_queue.compat import (
+    AnyResult,
+    TaskResult,
+    TaskResultStatus,
+    signal_modules,
+    signals,
+    task_logger,
+)
+from robust_queue.signals import (
+    ProcessFacts,
+    attempt_failed,
+    process_exited,
+    process_replaced,
+    process_started,
+    process_stopping,
+    queue_paused,
+    queue_resumed,
+)
+
+logger = logging.getLogger("robust_queue")
+
+SHOWN_LENGTH = 200
+
+_JOB = "(job %s, queue %s, attempt %s)"
+_STARTED = f"%s started after waiting %s {_JOB}"
+_SUCCEEDED = f"%s succeeded in %s after waiting %s {_JOB}"
+_FAILED = f"%s failed with %s in %s after waiting %s {_JOB}"
+_RETRIED = f"%s failed with %s in %s after waiting %s; next attempt at %s {_JOB}"
+
+
+def take_over() -> None:
+    """Write about tasks that start and finish in place of Django, which says less.
+
+    To be called in processes that run the queue. To call it again changes nothing.
+    """
+    for module in signal_modules(for_backport=True):
+        module.task_started.disconnect(module.log_task_started)
+        module.task_finished.disconnect(module.log_task_finished)
+        if module is not signals:
+            _leave_its_own_to(module)
+    signals.task_started.connect(log_task_started)
+    signals.task_finished.connect(log_task_finished)
+
+
+def _leave_its_own_to(backport: Any) -> None:
+    """Tasks that run in a backend of the backport are heard of there alone."""
+    for signal, log in (
+        (backport.task_started, backport.log_task_started),
+        (backport.task_finished, backport.log_task_finished),
+    ):
+        signal.connect(_of_its_own(log), weak=False, dispatch_uid=__name__)
+
+
+def _of_its_own(log: Callable[..., None]) -> Callable[..., None]:
+    @wraps(log)
+    def receive(sender: type, *, task_result: Any, **kwargs: Any) -> None:
+        # Django's result: it was announced by both frameworks.
+        if not isinstance(task_result, TaskResult):
+            log(sender, task_result=task_result, **kwargs)
+
+    return receive
+
+
+# ── Jobs ───────────────────────────────────────────────────────────────────────
+
+
+def log_task_started(sender: type, *, task_result: AnyResult, **kwargs: Any) -> None:
+    # Asked first, here and below: most of the time nobody reads it, and it is not free.
+    if task_logger.isEnabledFor(logging.DEBUG):
+        facts = _facts(task_result)
+        task_logger.debug(
+            _STARTED,
+            facts["task"],
+            _in_words(facts["wait"]),
+            *_job(task_result),
+            extra=facts,
+        )
+
+
+def log_task_finished(sender: type, *, task_result: AnyResult, **kwargs: Any) -> None:
+    if task_result.status == TaskResultStatus.FAILED:
+        _log_failure(task_result)
+    elif task_logger.isEnabledFor(logging.INFO):
+        facts = _facts(task_result, duration=_duration(task_result))
+        task_logger.info(
+            _SUCCEEDED,
+            facts["task"],
+            _in_words(facts["duration"]),
+            _in_words(facts["wait"]),
+            *_job(task_result),
+            extra=facts,
+        )
+
+
+def _log_failure(result: AnyResult) -> None:
+    if not task_logger.isEnabledFor(logging.ERROR):
+        return
+    facts = _facts(result, duration=_duration(result))
+    task_logger.error(
+        _FAILED,
+        facts["task"],
+        _reason(result),
+        _in_words(facts["duration"]),
+        _in_words(facts["wait"]),
+        *_job(result),
+        extra=facts,
+        # In flight while a failure is announced.
+        exc_info=sys.exception(),
+    )
+
+
+@receiver(attempt_failed)
+def log_attempt_failed(
+    sender: type,
+    *,
+    task_result: AnyResult,
+    error: BaseException | None,
+    reason: str,
+    duration: float,
+    retry_at: datetime,
+    **kwargs: Any,
+) -> None:
+    if not task_logger.isEnabledFor(logging.WARNING):
+        return
+    facts = _facts(task_result, duration=duration)
+    task_logger.warning(
+        _RETRIED,
+        facts["task"],
+        reason,
+        _in_words(duration),
+        _in_words(facts["wait"]),
+        retry_at.isoformat(" ", "seconds"),
+        *_job(task_result),
+        extra=facts,
+        # The error is kept with the attempt; its traceback is for developers.
+        exc_info=error if task_logger.isEnabledFor(logging.DEBUG) else None,
+    )
+
+
+def _facts(result: AnyResult, **more: float | None) -> dict[str, Any]:
+    """What formatters find on the record."""
+    return {
+        "job_id": result.id,
+        "task": result.task.module_path,
+        "queue": result.task.queue_name,
+        "attempt": result.attempts,
+        "wait": _wait(result),
+        **more,
+    }
+
+
+def _job(result: AnyResult) -> tuple[str, str, str]:
+    attempt, limit = str(result.attempts), getattr(result.task, "max_attempts", None)
+    counted = f"{attempt} of {limit}" if limit and limit > 1 else attempt
+    return result.id, result.task.queue_name, counted
+
+
+def _wait(result: AnyResult) -> float | None:
+    """Seconds from when it could have begun to when this attempt did."""
+    due, after = result.enqueued_at, result.task.run_after
+    if due is not None and after is not None:
+        due = max(due, after)
+    # Never negative, though clocks of hosts differ.
+    waited = _seconds(due, result.last_attempted_at)
+    return None if waited is None else max(waited, 0.0)
+
+
+def _duration(result: AnyResult) -> float | None:
+    return _seconds(result.last_attempted_at, result.finished_at)
+
+
+def _seconds(since: datetime | None, until: datetime | None) -> float | None:
+    if since is None or until is None:
+        return None
+    return (until - since).total_seconds()
+
+
+def _reason(result: AnyResult) -> str:
+    error = sys.exception()
+    if error is None:
+        known = [each.exception_class_path for each in result.errors[-1:]]
+        return "".join(known).removeprefix("builtins.") or "an unknown error"
+    try:
+        message = " ".join(str(error).split())
+    except Exception:  # its __str__ may raise anything
+        message = ""
+    kind = type(error)
+    name = f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
+    return f"{name}: {message}"[:SHOWN_LENGTH] if message else name
+
+
+def _in_words(seconds: float | None) -> str:
+    """A duration as short as it is still exact enough: 34 ms, 1.2 s, 15 min, 3.5 h."""
+    if seconds is None:
+        return "an unknown time"
+    for unit, length, limit in (("ms", 0.001, 1), ("s", 1, 100), ("min", 60, 6000)):
+        if seconds < limit:
+            return f"{seconds / length:.{1 if unit == 's' else 0}f} {unit}"
+    return f"{seconds / 3600:.1f} h"
+
+
+# ── Processes and queues ───────────────────────────────────────────────────────
+
+
+def name_of_this_process() -> str | None:
+    """The name under which it is registered, if it is one of the queue's."""
+    return _names.get(os.getpid())
+
+
+_names: dict[int, str] = {}
+
+
+@receiver(process_started)
+def log_process_started(sender: type, *, process: ProcessFacts, **kwargs: Any) -> None:
+    # The first: where several share a process, that is the supervisor.
+    _names.setdefault(process.pid, process.name)
+    logger.info("%s started%s.", process, _in_brackets(process))
+
+
+@receiver(process_stopping)
+def log_process_stopping(sender: type, *, process: ProcessFacts, **kwargs: Any) -> None:
+    logger.info("%s is stopping.", process)
+
+
+@receiver(process_exited)
+def log_process_exited(sender: type, *, process: ProcessFacts, **kwargs: Any) -> None:
+    logger.info("%s stopped.", process)
+
+
+@receiver(process_replaced)
+def log_process_replaced(
+    sender: type, *, process: ProcessFacts, reason: str, **kwargs: Any
+) -> None:
+    is_in_order = process.details.get("exit_code") == 0
+    level = logging.INFO if is_in_order else logging.WARNING
+    logger.log(level, "%s ended: %s.", process, reason.rstrip("."))
+
+
+@receiver(queue_paused)
+def log_queue_paused(
+    sender: type, *, queue_name: str, database: str, **kwargs: Any
+) -> None:
+    logger.info("Queue %r of database %r is paused.", queue_name, database)
+
+
+@receiver(queue_resumed)
+def log_queue_resumed(
+    sender: type, *, queue_name: str, database: str, **kwargs: Any
+) -> None:
+    logger.info("Queue %r of database %r is open again.", queue_name, database)
+
+
+def _in_brackets(process: ProcessFacts) -> str:
+    told = [
+        f"{name.replace('_', ' ')} {_listed(value)}"
+        for name, value in process.details.items()
+    ]
+    return f" ({', '.join(told)})" if told else ""
+
+
+def _listed(value: object) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

@@ -1,0 +1,69 @@
+"""What happens to processes, queues and attempts, as Django's signals.
+
+Django's own three signals tell of tasks; these tell of the rest. All of them are sent
+by :func:`tell`: whoever listens cannot harm what it hears of.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from asgiref.sync import async_to_sync
+from django.dispatch import Signal
+
+from robust_queue.reports import report
+
+# Of a worker, dispatcher, scheduler or supervisor, whose class is the sender. Each has
+# the keyword ``process``, a ProcessFacts.
+process_started = Signal()  # it is registered, and about to work
+process_stopping = Signal()  # it begins to stop
+process_exited = Signal()  # the last thing before an orderly end
+# It is gone and another one takes its place; with ``reason``, a text. Sent by the
+# supervisor.
+process_replaced = Signal()
+
+# When the change is committed. With ``queue_name`` and ``database``; the sender is the
+# model Pause.
+queue_paused = Signal()
+queue_resumed = Signal()
+
+# An attempt is over and another one follows. With ``task_result``, ``error`` (None if
+# only its text is known), ``reason`` (that text, in one line), ``duration`` in seconds
+# and ``retry_at``; the sender is the class of the backend.
+attempt_failed = Signal()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessFacts:
+    """Which process it is that a signal tells of."""
+
+    kind: str
+    name: str
+    pid: int
+    database: str
+    # What it does, such as queues and threads; of one that has ended, its exit_code.
+    details: Mapping[str, object] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def tell(signal: Signal, sender: object, **facts: Any) -> None:
+    """Send a signal. Whatever a receiver raises is reported, and the next has its turn.
+
+    Unlike ``send_robust()``, which is ended by a ``SystemExit``.
+    """
+    if not signal.receivers:
+        return
+    at_once, awaited = signal._live_receivers(sender)
+    for receiver in [*at_once, *map(async_to_sync, awaited)]:
+        try:
+            receiver(signal=signal, sender=sender, **facts)
+        except BaseException as error:
+            report(error, f"{_name_of(receiver)} was told of a signal")
+
+
+def _name_of(receiver: Callable[..., Any]) -> str:
+    called = getattr(receiver, "awaitable", receiver)  # what async_to_sync() wraps
+    named = called if hasattr(called, "__qualname__") else type(called)
+    return f"{named.__module__}.{named.__qualname__}"
