@@ -28,11 +28,13 @@ from robust_queue.rules import (
     Handler,
     Interval,
     Members,
+    Mode,
     Modules,
     Order,
     PriorityOrder,
     Problems,
     Queues,
+    RunMode,
     dict_problems,
     form_problems,
     normalise,
@@ -40,7 +42,7 @@ from robust_queue.rules import (
     rules_of,
     silence_problems,
 )
-from robust_queue.sources import MODULE_SETTINGS, assigned, setting
+from robust_queue.sources import MODULE_SETTINGS, assigned, setting, setting_place
 
 Values = Mapping[str, Any]
 
@@ -98,6 +100,7 @@ Dispatchers = Annotated[
 class ConfigurationOptions:
     """Everything that ``ROBUST_QUEUE`` may say."""
 
+    mode: Mode = RunMode.FORK
     workers: Workers = None
     dispatchers: Dispatchers = None
     process_heartbeat_interval: Interval = timedelta(seconds=60)
@@ -195,7 +198,7 @@ def path_of(name: str) -> str:
     if name in assigned() and name not in _given(setting()):
         return f"robust_queue.{name}"
     dotted = isinstance(setting(), ConfigurationOptions)
-    return f"ROBUST_QUEUE.{name}" if dotted else f"ROBUST_QUEUE[{name!r}]"
+    return setting_place() + (f".{name}" if dotted else f"[{name!r}]")
 
 
 def module_attribute(name: str) -> Any:
@@ -267,7 +270,7 @@ def _given(said: Any) -> Values:
 
 def _problems_of(said: Any, also: Values) -> Problems:
     if said is not None:
-        yield from form_problems("ROBUST_QUEUE", said, ConfigurationOptions)
+        yield from form_problems(setting_place(), said, ConfigurationOptions)
     for name, value in also.items():
         rule = rules_of(ConfigurationOptions)[name]
         yield from rule.problems(f"robust_queue.{name}", value)

@@ -67,6 +67,11 @@ def declared() -> dict[str, AnyTask]:
     return dict(_declared)
 
 
+def trouble() -> Exception | None:
+    """The first error that kept a module of tasks from being imported, if any did."""
+    return _discovery.trouble
+
+
 class _Discovery:
     """The import of every module that declares tasks, once per process."""
 

@@ -36,6 +36,16 @@ class PriorityOrder(StrEnum):
         return priority if self is PriorityOrder.SMALLEST_FIRST else -priority
 
 
+class RunMode(StrEnum):
+    """Where workers, dispatchers and the scheduler live."""
+
+    FORK = "fork"
+    """Each in a process of its own."""
+
+    ASYNC = "async"
+    """All as threads of one process."""
+
+
 class Rule(NamedTuple):
     """What one option accepts, and the form in which its value is kept."""
 
@@ -215,6 +225,7 @@ _QUEUES = Rule("a list of at least one queue name", _are_some_names, _listed)
 _MODULES = Rule("a list of dotted module names", _are_modules, _listed)
 _ORDER = Rule("'smallest_first' or 'largest_first'", bool, PriorityOrder)
 _HANDLER = Rule("a function that takes an exception, its dotted path", _is_handler)
+_MODE = Rule("'fork' or 'async'", bool, RunMode)
 _FILE = Rule("the path of a file", _is_name, os.fspath)
 
 Age = Annotated[timedelta, _AGE]
@@ -230,4 +241,5 @@ Queues = Annotated[Sequence[str], _QUEUES]
 Modules = Annotated[Sequence[str], _MODULES]
 Order = Annotated[PriorityOrder, _ORDER]
 Handler = Annotated[Callable[[BaseException], object] | str | None, _or_none(_HANDLER)]
+Mode = Annotated[RunMode, _MODE]
 File = Annotated[str | None, _or_none(_FILE)]

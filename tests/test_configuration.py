@@ -60,6 +60,7 @@ class TestDefaults:
         values = asdict(ConfigurationOptions())
         values.pop("_given")
         assert values == {
+            "mode": "fork",
             "workers": None,
             "dispatchers": None,
             "process_heartbeat_interval": 60 * SECOND,

@@ -24,20 +24,26 @@ _ORDERS = {
 
 
 def banner(
-    database: str, *, tasks: Sequence[str], recurrences: Sequence[Recurrence]
+    database: str,
+    *,
+    tasks: Sequence[str],
+    recurrences: Sequence[Recurrence] | None,
+    reloads: bool = False,
 ) -> Iterator[str]:
     """Version, database, processes, queues, tasks, and how to stop, line by line."""
     options = current()
     yield f"Robust Queue {robust_queue.__version__}"
     for title, text in _facts(database, options, tasks, recurrences):
         yield f"  {title:<12}{text}"
+    if reloads:
+        yield f"  {'reload':<12}when code changes, once running tasks have finished"
 
 
 def _facts(
     database: str,
     options: ConfigurationOptions,
     tasks: Sequence[str],
-    recurrences: Sequence[Recurrence],
+    recurrences: Sequence[Recurrence] | None,
 ) -> Iterator[tuple[str, str]]:
     aliases = [each.alias for each in backends_of(database)]
     yield (
@@ -70,7 +76,8 @@ def advice(database: str, workers: Sequence[WorkerConfiguration]) -> Iterator[st
     for name in paused:
         yield f"Queue {name!r} is paused: manage.py robust_queue resume {name}"
     for name in waiting:
-        if not any(each.serves(name) for each in workers):
+        # A supervisor without workers leaves all of them to others.
+        if workers and not any(each.serves(name) for each in workers):
             yield (
                 f"Queue {name!r} has ready jobs, and no worker of this supervisor "
                 "serves it."
@@ -88,7 +95,9 @@ def _worker(worker: WorkerConfiguration) -> str:
     return f"{processes} of {threads}, queues {', '.join(worker.patterns)}"
 
 
-def _scheduler(recurrences: Sequence[Recurrence]) -> str:
+def _scheduler(recurrences: Sequence[Recurrence] | None) -> str:
+    if recurrences is None:
+        return "none, recurring tasks are left to others"
     keys = ", ".join(each.key for each in recurrences[:5])
     more = f" and {len(recurrences) - 5} more" if len(recurrences) > 5 else ""  # noqa: PLR2004
     return f"{keys}{more}" if recurrences else "none, no task recurs"

@@ -1,69 +1,108 @@
 """Starting a supervisor: everything is looked at before the first process is forked."""
 
 import logging
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import NamedTuple
 
-from robust_queue import registry
+from robust_queue import logs, registry
 from robust_queue.configuration import ConfigurationOptions, current
+from robust_queue.exceptions import RobustQueueError
 from robust_queue.lifecycle.install import recurrences_of
+from robust_queue.processes import titles
+from robust_queue.processes.assembly import family_of, notices, seats_of
 from robust_queue.processes.emptiness import Emptiness
-from robust_queue.processes.forked import ForkedFamily
+from robust_queue.processes.exits import ExitCode, leave
 from robust_queue.processes.pidfile import Pidfile
-from robust_queue.processes.posts import posts
+from robust_queue.processes.posts import Post
+from robust_queue.processes.reload import Reload, start_anew
 from robust_queue.processes.supervisor import Supervisor
+from robust_queue.recurrence import Recurrence
+from robust_queue.rules import RunMode
 
 from .banner import advice, banner
 
 logger = logging.getLogger("robust_queue")
 
-_LEVELS = {0: logging.WARNING, 1: logging.INFO}
+Write = Callable[[str], object]
 
 
-def run(
-    database: str,
-    *,
-    pidfile: str | None,
-    until_empty: bool,
-    write: Callable[[str], object],
-) -> int:
+class NothingToRunError(RobustQueueError):
+    """Everything that a supervisor could run has been left out."""
+
+
+class Plan(NamedTuple):
+    """What a supervisor is to run: the configuration in force, and more."""
+
+    database: str
+    recurring: bool
+    reloads: bool
+
+
+def run(plan: Plan, *, pidfile: str | None, until_empty: bool, write: Write) -> int:
     """Run a supervisor and return the code that the process should exit with."""
-    options = current()
-    tasks = registry.discover()
-    recurrences = recurrences_of(database)
+    told, seats = _prepared(plan)
     guard = Pidfile(pidfile) if pidfile else None
     supervisor = Supervisor(
-        database,
-        posts(database, options, recurrences),
-        family=ForkedFamily(let_go=[guard.let_go] if guard else []),
-        is_done=_done(database, options, until_empty=until_empty),
+        plan.database,
+        seats,
+        family=family_of(current(), let_go=[guard.let_go] if guard else []),
+        is_done=_done(plan.database, until_empty=until_empty),
+        reload=Reload() if plan.reloads else None,
     )
     is_default = pidfile == ConfigurationOptions().supervisor_pidfile
     with _held(guard, is_default=is_default):
         supervisor.heed_signals()
-        for line in banner(database, tasks=list(tasks), recurrences=recurrences):
+        logs.take_over()
+        titles.show(titles.title_of("Supervisor", {"database": plan.database}))
+        for line in told:
             write(line)
-        for line in advice(database, options.effective_workers):
+        for line in advice(plan.database, current().effective_workers):
             logger.warning("%s", line)
-        return supervisor.run()
+        for line in notices(current()):
+            logger.warning("%s", line)
+        code = supervisor.run()
+    if supervisor.is_to_start_anew:
+        start_anew()
+    if code != ExitCode.DONE and current().mode is RunMode.ASYNC:
+        # What went back to the queue must not run on here while others begin it.
+        leave(code)
+    return code
 
 
-def show_logs(verbosity: int) -> None:
-    """Let people see what happens, unless LOGGING says where they look for it."""
-    if logger.hasHandlers():
-        return
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    logger.addHandler(handler)
-    logger.setLevel(_LEVELS.get(verbosity, logging.DEBUG))
+def rehearse(plan: Plan, *, write: Write) -> int:
+    """Tell what would run, and return whether everything could be loaded for it."""
+    told, _ = _prepared(plan)
+    for line in told:
+        write(line)
+    return ExitCode.INCOMPLETE if registry.trouble() else ExitCode.DONE
 
 
-def _done(
-    database: str, options: ConfigurationOptions, *, until_empty: bool
-) -> Callable[[], bool]:
+def _prepared(plan: Plan) -> tuple[Iterator[str], list[Post]]:
+    """Load every task; return the banner and the seats to be filled."""
+    tasks = list(registry.discover())
+    recurrences = recurrences_of(plan.database) if plan.recurring else None
+    seats = seats_of(plan.database, current(), recurrences or ())
+    if not seats:
+        raise NothingToRunError(_why_nothing(recurrences))
+    told = banner(
+        plan.database, tasks=tasks, recurrences=recurrences, reloads=plan.reloads
+    )
+    return told, seats
+
+
+def _why_nothing(recurrences: Sequence[Recurrence] | None) -> str:
+    why = "the scheduler is left out" if recurrences is None else "no task recurs"
+    return (
+        f"There is nothing to run: no worker, no dispatcher, and {why}. Look at "
+        "--only and --skip-recurring, at their variables in the environment, and at "
+        "'workers' and 'dispatchers' in the settings."
+    )
+
+
+def _done(database: str, *, until_empty: bool) -> Callable[[], bool]:
     if until_empty:
-        return Emptiness(database, options.effective_workers)
+        return Emptiness(database, current().effective_workers)
     return lambda: False
 
 

@@ -3,6 +3,7 @@
 It never returns into the code of its parent, which would clean up what is not its own.
 """
 
+import json
 import logging
 import os
 import signal
@@ -11,6 +12,7 @@ from signal import SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM
 from types import FrameType
 from typing import NoReturn
 
+from . import titles
 from .exits import ExitCode, leave
 from .life import Birth, Life
 from .notes import Notes
@@ -24,6 +26,7 @@ def live(birth: Birth, *, lifeline: int, supervisor_pid: int) -> NoReturn:
     try:
         child = ChildProcess(birth, lifeline=lifeline, supervisor_pid=supervisor_pid)
         child.heed_signals()
+        titles.show(titles.title_of(birth.post.kind, json.loads(birth.post.metadata)))
         code = child.live()
     except BaseException:
         logger.exception("The %s broke down.", birth.post.kind.lower())

@@ -29,6 +29,9 @@ class ExitCode(IntEnum):
     FENCED = 6
     """A worker that could not reach the database for too long to be trusted."""
 
+    INCOMPLETE = 7
+    """A rehearsal: not all tasks could be loaded, and a start would do without them."""
+
     QUIT = 128 + signal.SIGQUIT
     """Left at once, as asked."""
 
@@ -45,6 +48,7 @@ _OWN_WORDS = {
     ExitCode.LEFT_BEHIND: "was stopped while tasks still ran",
     ExitCode.PRUNED: "was taken for dead and left",
     ExitCode.FENCED: "could not reach the database for too long",
+    ExitCode.INCOMPLETE: "could not load all tasks, see the log",
     ExitCode.QUIT: "left at once, as asked",
 }
 

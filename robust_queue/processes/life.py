@@ -3,6 +3,7 @@
 It is lived by a process of its own, or by a thread where everything is in one process.
 """
 
+import json
 import logging
 import math
 import os
@@ -12,10 +13,18 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from django.db import Error
+from django.dispatch import Signal
 
 from robust_queue.configuration import current
 from robust_queue.models import Process
 from robust_queue.models.processes import name_of
+from robust_queue.signals import (
+    ProcessFacts,
+    process_exited,
+    process_started,
+    process_stopping,
+    tell,
+)
 
 from . import clock
 from .actor import LONGEST_PAUSE
@@ -154,7 +163,7 @@ class Life(ABC):
         self._heart.start()
         self._page.show_up()
         self.wake_supervisor()
-        logger.info("%s started.", self.name)
+        self._tell(process_started)
 
     # ── Turns ──────────────────────────────────────────────────────────────────
 
@@ -194,6 +203,7 @@ class Life(ABC):
         """Begin nothing new. Asked again, a limit may be set where there was none."""
         if self._stop_by is None:
             self._actor.stop()
+            self._tell(process_stopping)
         if self._has_no_limit:
             self._stop_by = math.inf
         elif self._stop_by in (None, math.inf):
@@ -227,4 +237,15 @@ class Life(ABC):
         except Error as error:
             # The supervisor does it, or whoever prunes.
             logger.warning("%s could not sign off: %s", self.name, error)
-        logger.info("%s stopped.", self.name)
+        self._tell(process_exited)
+
+    def _tell(self, signal: Signal) -> None:
+        post = self._birth.post
+        facts = ProcessFacts(
+            kind=post.kind,
+            name=self.name,
+            pid=os.getpid(),
+            database=self._database,
+            details=json.loads(post.metadata),
+        )
+        tell(signal, post.actor, process=facts)

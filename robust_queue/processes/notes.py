@@ -15,12 +15,19 @@ class Notes:
 
     def __init__(self, wakeup: Wakeup) -> None:
         self._wakeup = wakeup
+        self._noted: set[Signals] = set()
         self._received: deque[Signals] = deque()
 
     def take_of(self, *numbers: Signals) -> None:
         """Note these signals from now on, in place of whatever was done so far."""
+        self._noted |= {*numbers}
         for number in numbers:
             signal.signal(number, self._note)
+
+    def take_no_more(self) -> None:
+        """From now on, signals do to the process what they do to any other."""
+        for number in self._noted:
+            signal.signal(number, signal.SIG_DFL)
 
     def read(self) -> Iterator[Signals]:
         """What has been received since the last reading, in order."""

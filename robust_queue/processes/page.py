@@ -114,16 +114,16 @@ class Page:
         return bool(self._memory[_LEAVING])
 
     @property
-    def is_relieved(self) -> bool:
-        return bool(self._memory[_RELIEVED])
-
-    @property
     def is_tired(self) -> bool:
         return bool(self._memory[_TIRED])
 
     @property
     def is_buried(self) -> bool:
         return bool(self._memory[_BURIED])
+
+    @property
+    def is_relieved(self) -> bool:
+        return bool(self._memory[_RELIEVED])
 
     def _stamp(self, place: int, moment: float) -> None:
         # In one piece: the supervisor reads these while the child lives.

@@ -43,12 +43,16 @@ class Post:
     """A seat: what its child is to do, and how often one had to be replaced."""
 
     database: str
-    kind: str
+    actor: type[Actor]
     metadata: str
     slots: int = 0
     slot_size: int = LEAST_SLOT
     make: Callable[[Surroundings], Actor]
     patience: Patience = field(default_factory=lambda: Patience(longest=30.0))
+
+    @property
+    def kind(self) -> str:
+        return self.actor.kind
 
 
 def posts(
@@ -83,7 +87,7 @@ def _worker(database: str, configuration: WorkerConfiguration) -> Post:
 
     return Post(
         database=database,
-        kind=Worker.kind,
+        actor=Worker,
         metadata=_told(
             queues=list(configuration.queues),
             threads=configuration.threads,
@@ -99,7 +103,7 @@ def _worker(database: str, configuration: WorkerConfiguration) -> Post:
 def _dispatcher(database: str, configuration: DispatcherConfiguration) -> Post:
     return Post(
         database=database,
-        kind=Dispatcher.kind,
+        actor=Dispatcher,
         metadata=_told(
             batch_size=configuration.batch_size,
             polling_interval=configuration.polling_interval.total_seconds(),
@@ -112,7 +116,7 @@ def _schedulers(database: str, recurrences: Sequence[Recurrence]) -> Iterator[Po
     if recurrences:
         yield Post(
             database=database,
-            kind=Scheduler.kind,
+            actor=Scheduler,
             metadata=_told(recurring_tasks=[each.key for each in recurrences]),
             make=lambda around: Scheduler(recurrences, database=database),
         )

@@ -5,8 +5,9 @@ listen to them: that is left to errands.
 """
 
 import logging
+import math
+import os
 from collections.abc import Callable, Sequence
-from enum import Enum, auto
 from signal import (
     SIG_IGN,
     SIGCHLD,
@@ -20,36 +21,40 @@ from signal import (
 from uuid import uuid4
 
 from robust_queue.configuration import current
+from robust_queue.models.processes import name_of
+from robust_queue.signals import (
+    ProcessFacts,
+    process_exited,
+    process_started,
+    process_stopping,
+    tell,
+)
 
 from . import clock
 from .books import Books
 from .children import Child
 from .exits import ExitCode
 from .families import Family
+from .household import Household
+from .modes import Mode
 from .notes import Notes
 from .posts import Post
+from .reload import Reload
 from .wakeup import Wakeup
 
 logger = logging.getLogger("robust_queue")
 
 LONGEST_NAP = 1.0
 NAP_WHILE_STOPPING = 0.05
-SECONDS_TO_QUIT = 2.0
 SECONDS_TO_RECORD = 5.0
 # A loop that was away for longer has slept, and so may have everybody else.
 SLEPT = 5.0
 
 
-class Mode(Enum):
-    """What the supervisor is about."""
-
-    RUNNING = auto()
-    STOPPING = auto()
-    QUITTING = auto()
-
-
 class Supervisor:
     """Keeps every post filled until it is told to stop."""
+
+    kind = "Supervisor"
 
     def __init__(
         self,
@@ -58,18 +63,25 @@ class Supervisor:
         *,
         family: Family,
         is_done: Callable[[], bool] = lambda: False,
+        reload: Reload | None = None,
     ) -> None:
         self._identity = uuid4()
+        self._database = database
         self._family = family
-        self._books = Books(database, self._identity, family=family)
-        self._vacant = list(posts)
-        self._children: list[Child] = []
-        self._is_done = is_done
-        self._mode = Mode.RUNNING
-        self._stop_by = 0.0
-        self._left_behind = False
         self._wakeup = Wakeup()
         self._notes = Notes(self._wakeup)
+        self._books = Books(database, self._identity, family=family)
+        self._household = Household(
+            posts,
+            family=family,
+            books=self._books,
+            supervisor_id=self._identity,
+            wake_supervisor=self._wakeup.set,
+        )
+        self._is_done = is_done
+        self._reload = reload
+        self._mode = Mode.RUNNING
+        self._stop_by = 0.0
         self._awake_since = self._last_turn = clock.now()
 
     def heed_signals(self) -> None:
@@ -85,17 +97,26 @@ class Supervisor:
     def run(self) -> int:
         """Supervise until told to stop; return what the end was like."""
         self._books.prepare()
+        tell(process_started, Supervisor, process=self._facts)
         self._family.prepare()
         while not self._is_over():
             self._turn()
             self._wakeup.wait(self._nap())
         self._books.close()
+        self._look_back()
+        tell(process_exited, Supervisor, process=self._facts)
         return self._exit_code()
+
+    @property
+    def is_to_start_anew(self) -> bool:
+        """Has it stopped only to make way for new code?"""
+        return self._mode is Mode.RELOADING
 
     def _turn(self) -> None:
         self._look_at_the_clock()
         self._heed_notes()
-        self._reap()
+        self._household.reap(is_running=self._mode is Mode.RUNNING)
+        self._reload_if_due()
         is_stopping = self._mode is not Mode.RUNNING
         if is_stopping:
             # First: a database that does not answer must not give anybody more time.
@@ -103,9 +124,22 @@ class Supervisor:
         self._watch()
         self._books.keep(living=self._children, is_stopping=is_stopping)
         if self._books.are_open and not is_stopping:
-            self._fill_posts()
-            self._relieve_the_tired()
+            self._household.fill_posts()
+            self._household.relieve_the_tired()
             self._stop_if_done()
+
+    @property
+    def _children(self) -> Sequence[Child]:
+        return self._household.children
+
+    @property
+    def _facts(self) -> ProcessFacts:
+        return ProcessFacts(
+            kind=self.kind,
+            name=name_of(self.kind, self._identity, pid=os.getpid()),
+            pid=os.getpid(),
+            database=self._database,
+        )
 
     def _look_at_the_clock(self) -> None:
         if clock.now() - self._last_turn > SLEPT:
@@ -116,9 +150,8 @@ class Supervisor:
     def _nap(self) -> float:
         if self._mode is not Mode.RUNNING:
             return NAP_WHILE_STOPPING
-        are_open = self._books.are_open
-        successors = [each.patience.left for each in self._vacant if are_open]
-        return min([LONGEST_NAP, self._books.next_entry, *successors])
+        births = self._household.next_births if self._books.are_open else []
+        return min([LONGEST_NAP, self._books.next_entry, *births])
 
     # ── Signals ────────────────────────────────────────────────────────────────
 
@@ -128,15 +161,14 @@ class Supervisor:
                 self._heed(number)
 
     def _heed(self, number: Signals) -> None:
-        is_second = number is SIGINT and self._mode is not Mode.RUNNING
+        is_second = number is SIGINT and self._mode.is_final
         if number is SIGQUIT or is_second:
             self._quit()
-        elif self._mode is Mode.RUNNING:
+        elif not self._mode.is_final:
             self._stop(f"received {number.name}")
 
     def _stop_if_done(self) -> None:
-        are_up = all(each.page.is_up for each in self._children)
-        if are_up and not self._vacant and self._books.ask(self._is_done):
+        if self._household.is_complete and self._books.ask(self._is_done):
             self._stop("nothing is left to do")
 
     def _stop(self, reason: str) -> None:
@@ -144,80 +176,41 @@ class Supervisor:
         logger.info("Stopping (%s): tasks have %s to finish.", reason, timeout)
         self._mode = Mode.STOPPING
         self._stop_by = clock.now() + timeout.total_seconds()
-        for child in self._children:
-            # One that was being replaced has no more time than the others now.
-            child.page.show_relieved(is_relieved=False)
-            child.ask_to_stop()
+        self._household.ask_to_stop()
+        tell(process_stopping, Supervisor, process=self._facts)
 
     def _quit(self) -> None:
         logger.info("Leaving at once.")
         self._mode = Mode.QUITTING
         self._stop_by = clock.now()
-        for child in self._children:
-            child.dismiss()
+        self._household.dismiss()
+
+    # ── Reload ─────────────────────────────────────────────────────────────────
+
+    def _reload_if_due(self) -> None:
+        if self._reload is None or self._mode.is_final:
+            return
+        changed = self._reload.look()
+        if changed is None:
+            # What changed while tasks finished may not load: the old code goes on.
+            self._mode = Mode.RUNNING
+        elif self._mode is Mode.RUNNING:
+            logger.info(
+                "%s has changed: reloading, running tasks finish first.", changed
+            )
+            self._mode = Mode.RELOADING
+            self._stop_by = math.inf
+            self._household.relieve()
+
+    def _look_back(self) -> None:
+        if self._reload:
+            self._reload.give_up()
+        if self._mode is Mode.RELOADING:
+            # Who asked for a stop meanwhile gets it, and no new start.
+            self._notes.take_no_more()
+            self._heed_notes()
 
     # ── Children ───────────────────────────────────────────────────────────────
-
-    def _fill_posts(self) -> None:
-        for post in [each for each in self._vacant if each.patience.is_over]:
-            if self._beget(post):
-                self._vacant.remove(post)
-
-    def _beget(self, post: Post) -> Child | None:
-        try:
-            child = self._family.beget(
-                post,
-                supervisor_id=self._identity,
-                wake_supervisor=self._wakeup.set,
-            )
-        except OSError as error:
-            pause = post.patience.fail()
-            logger.error("Cannot fork, again in %.1f s: %s", pause, error)  # noqa: TRY400
-            return None
-        self._children.append(child)
-        return child
-
-    def _relieve_the_tired(self) -> None:
-        """Replace those that ask for it: first comes the successor, then the end."""
-        for child in [each for each in self._children if each.page.is_tired]:
-            if child.successor is None and child.post.patience.is_over:
-                child.successor = self._beget(child.post)
-            elif child.is_replaced and not child.page.is_relieved:
-                child.relieve()
-
-    def _reap(self) -> None:
-        """Collect those that have ended. Each by its number: a task's are not ours."""
-        for child in [each for each in self._children if each.has_ended()]:
-            self._part_with(child)
-
-    def _part_with(self, dead: Child) -> None:
-        self._children.remove(dead)
-        self._books.bury_later(dead)
-        if dead.successor in self._children:
-            logger.info("%s ended: replaced by %s.", dead.name, dead.successor.name)
-            return
-        tired = next((each for each in self._children if each.successor is dead), None)
-        if tired:
-            # Its post is still filled, by the one that it was to replace.
-            tired.successor = None
-        self._vacate(dead, is_filled=tired is not None)
-
-    def _vacate(self, dead: Child, *, is_filled: bool) -> None:
-        patience = dead.post.patience
-        if dead.has_settled_in:
-            patience.succeed()
-        # The first successor comes nearly at once, later ones ever more slowly.
-        pause = patience.fail()
-        if not is_filled:
-            self._vacant.append(dead.post)
-        if self._mode is Mode.RUNNING:
-            level = logging.WARNING if dead.exit_code else logging.INFO
-            how = dead.end_in_words
-            logger.log(
-                level, "%s ended: %s; replaced in %.1f s.", dead.name, how, pause
-            )
-        elif dead.was_dismissed and dead.page.has_running():
-            self._left_behind = True
 
     def _watch(self) -> None:
         """End children that are stuck, since they will not do so themselves."""
@@ -225,11 +218,11 @@ class Supervisor:
             return  # they may have slept too, and beat any moment
         for child in self._children:
             if child.is_stuck_in_boot():
-                self._kill(child, "it did not finish booting")
+                self._household.kill(child, "it did not finish booting")
             elif child.is_stuck():
-                self._kill(child, "its main thread did not come around")
+                self._household.kill(child, "its main thread did not come around")
             elif child.has_lost_trust() and self._must_end(child):
-                self._kill(child, "its heartbeats did not reach the database")
+                self._household.kill(child, "its heartbeats did not reach the database")
 
     def _must_end(self, child: Child) -> bool:
         """While the database is away nobody is to blame for silence, and nobody prunes.
@@ -238,29 +231,11 @@ class Supervisor:
         """
         return child.page.runs_what_runs_again() or self._books.are_in_contact
 
-    def _kill(self, child: Child, reason: str) -> None:
-        if child.killed_because is not None:
-            return
-        child.killed_because = reason
-        if child.kill():
-            logger.error("%s is killed: %s.", child.name, reason)
-        else:
-            logger.error("%s is stuck: %s. Restart this process.", child.name, reason)
-
     def _press(self) -> None:
         """Remind those that are still here when their time is up."""
         if self._mode is Mode.STOPPING and clock.now() > self._stop_by:
-            for child in self._children:
-                child.dismiss()
-        for child in list(self._children):
-            if child.dismissed and clock.now() > child.dismissed + SECONDS_TO_QUIT:
-                self._end(child)
-
-    def _end(self, child: Child) -> None:
-        if not child.kill():
-            # A thread that does not come around ends with this process.
-            child.exit_code = ExitCode.LEFT_BEHIND
-            self._part_with(child)
+            self._household.dismiss()
+        self._household.press()
 
     # ── The end ────────────────────────────────────────────────────────────────
 
@@ -275,4 +250,6 @@ class Supervisor:
             return ExitCode.UNRECORDED
         if self._mode is Mode.QUITTING:
             return ExitCode.QUIT
-        return ExitCode.LEFT_BEHIND if self._left_behind else ExitCode.DONE
+        if self._household.has_left_behind:
+            return ExitCode.LEFT_BEHIND
+        return ExitCode.DONE

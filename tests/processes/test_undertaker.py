@@ -26,6 +26,7 @@ from robust_queue.processes.exits import ExitCode
 from robust_queue.processes.forked import ForkedChild
 from robust_queue.processes.page import Page
 from robust_queue.processes.posts import Post
+from robust_queue.processes.worker import Worker
 from tests.support.invariants import state_of
 from tests.support.processes import a_process
 from tests.support.threads import in_thread, in_threads, started, uncommitted
@@ -41,7 +42,7 @@ def a_child(exit_code=-9):
     """A child that was registered, has claimed, and is gone."""
     identity = uuid4()
     Process.objects.register("Worker", identity=identity)
-    post = Post(database="default", kind="Worker", metadata="", make=None)
+    post = Post(database="default", actor=Worker, metadata="", make=None)
     return ForkedChild(
         post=post, pid=1234, identity=identity, page=Page(8), exit_code=exit_code
     )

@@ -1,26 +1,41 @@
 """``manage.py robust_queue``: runs the supervisor, or one of the verbs."""
 
+import os
 import sys
 from argparse import ArgumentParser
 from typing import Any
 
+from django.conf import settings
 from django.core.management import BaseCommand, CommandError
 from django.db import Error
 
-from robust_queue import doctor
+from robust_queue import doctor, logs
 from robust_queue.aliases import backends
 from robust_queue.compat import DEFAULT_TASK_BACKEND_ALIAS, InvalidTask
 from robust_queue.configuration import current
 from robust_queue.lifecycle.pause import pause, resume
-from robust_queue.management.running import run, show_logs
+from robust_queue.management.choices import (
+    Choices,
+    add_choices,
+    choices_of,
+    chosen,
+    configured,
+)
+from robust_queue.management.running import (
+    NothingToRunError,
+    Plan,
+    rehearse,
+    run,
+)
 from robust_queue.processes.pidfile import AlreadyRunningError
+from robust_queue.sources import use
 
 
 class Command(BaseCommand):
     help = (
         "Run workers, dispatchers and the scheduler of Robust Queue as ROBUST_QUEUE "
         "configures them, until stopped by Ctrl-C or a signal. With a verb: do that "
-        "one thing and exit."
+        "one thing and exit. Options stand before the verb."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -39,6 +54,7 @@ class Command(BaseCommand):
             action="store_true",
             help="stop when nothing is due, ready or running any more",
         )
+        add_choices(parser)
         verbs = parser.add_subparsers(
             dest="verb", metavar="VERB", title="verbs", required=False
         )
@@ -50,6 +66,11 @@ class Command(BaseCommand):
             action="store_true",
             help="look at every row, and name each that breaks a guarantee",
         )
+
+    def execute(self, *args: Any, **options: Any) -> str | None:
+        # Before anything else: the checks judge this configuration, not another one.
+        with configured(options, os.environ):
+            return super().execute(*args, **options)
 
     def check(self, *args: Any, **kwargs: Any) -> None:
         """Run Django's checks, some of which ask some databases.
@@ -72,19 +93,26 @@ class Command(BaseCommand):
                 self._examine(database, deep=options["deep"])
 
     def _run(self, database: str, options: dict[str, Any]) -> None:
-        given = options["pidfile"]
-        show_logs(options["verbosity"])
-        try:
-            code = run(
-                database,
-                pidfile=current().supervisor_pidfile if given is None else given,
-                until_empty=options["until_empty"],
-                write=self.stdout.write,
-            )
-        except (AlreadyRunningError, OSError) as error:
-            raise CommandError(str(error)) from error
+        choices = choices_of(options, os.environ)
+        logs.show(options["verbosity"])
+        with use(chosen(current(), choices)):
+            try:
+                code = self._start(_plan(database, choices), choices, options)
+            except (AlreadyRunningError, NothingToRunError, OSError) as error:
+                raise CommandError(str(error)) from error
         if code:
             sys.exit(code)
+
+    def _start(self, plan: Plan, choices: Choices, options: dict[str, Any]) -> int:
+        if choices.dry_run:
+            return rehearse(plan, write=self.stdout.write)
+        given = options["pidfile"]
+        return run(
+            plan,
+            pidfile=current().supervisor_pidfile if given is None else given,
+            until_empty=options["until_empty"],
+            write=self.stdout.write,
+        )
 
     def _tell(self, verb: str, database: str, queue: str) -> None:
         try:
@@ -110,6 +138,14 @@ _ON_A_QUEUE = {
 }
 _VERBS = {"pause": pause, "resume": resume}
 _STATES = {"pause": "paused", "resume": "open"}
+
+
+def _plan(database: str, choices: Choices) -> Plan:
+    return Plan(
+        database=database,
+        recurring=choices.runs_scheduler,
+        reloads=settings.DEBUG if choices.reload is None else choices.reload,
+    )
 
 
 def _database(given: str | None) -> str:

@@ -1,0 +1,163 @@
+"""The household of a supervisor: its posts, and the children who fill them."""
+
+import json
+import logging
+from collections.abc import Callable, Sequence
+from uuid import UUID
+
+from robust_queue.signals import ProcessFacts, process_replaced, tell
+
+from . import clock
+from .books import Books
+from .children import Child
+from .exits import ExitCode
+from .families import Family
+from .posts import Post
+
+logger = logging.getLogger("robust_queue")
+
+SECONDS_TO_QUIT = 2.0
+
+
+class Household:
+    """Fills posts, replaces those who are tired or gone, parts with the dead."""
+
+    def __init__(
+        self,
+        posts: Sequence[Post],
+        *,
+        family: Family,
+        books: Books,
+        supervisor_id: UUID,
+        wake_supervisor: Callable[[], None],
+    ) -> None:
+        self._family = family
+        self._books = books
+        self._supervisor_id = supervisor_id
+        self._wake_supervisor = wake_supervisor
+        self._vacant = list(posts)
+        self.children: list[Child] = []
+        self.has_left_behind = False
+
+    @property
+    def is_complete(self) -> bool:
+        """Is every post filled by somebody who is at work?"""
+        return not self._vacant and all(each.page.is_up for each in self.children)
+
+    @property
+    def next_births(self) -> list[float]:
+        """Seconds until each of the vacant posts may be filled."""
+        return [each.patience.left for each in self._vacant]
+
+    # ── Births ─────────────────────────────────────────────────────────────────
+
+    def fill_posts(self) -> None:
+        for post in [each for each in self._vacant if each.patience.is_over]:
+            if self._beget(post):
+                self._vacant.remove(post)
+
+    def relieve_the_tired(self) -> None:
+        """Replace those that ask for it: first comes the successor, then the end."""
+        for child in [each for each in self.children if each.page.is_tired]:
+            if child.successor is None and child.post.patience.is_over:
+                child.successor = self._beget(child.post)
+            elif child.is_replaced and not child.page.is_relieved:
+                child.relieve()
+
+    def _beget(self, post: Post) -> Child | None:
+        try:
+            child = self._family.beget(
+                post,
+                supervisor_id=self._supervisor_id,
+                wake_supervisor=self._wake_supervisor,
+            )
+        except OSError as error:
+            pause = post.patience.fail()
+            logger.error("Cannot fork, again in %.1f s: %s", pause, error)  # noqa: TRY400
+            return None
+        self.children.append(child)
+        return child
+
+    # ── Orders ─────────────────────────────────────────────────────────────────
+
+    def ask_to_stop(self) -> None:
+        """Make all stop within the usual time, also those who had no limit so far."""
+        for child in self.children:
+            child.page.show_relieved(is_relieved=False)
+            child.ask_to_stop()
+
+    def relieve(self) -> None:
+        """Make all stop when what they run is over, however long that takes."""
+        for child in self.children:
+            child.relieve()
+
+    def dismiss(self) -> None:
+        """Make all leave at once."""
+        for child in self.children:
+            child.dismiss()
+
+    def press(self) -> None:
+        """End those that were dismissed and are still here."""
+        for child in list(self.children):
+            if child.dismissed and clock.now() > child.dismissed + SECONDS_TO_QUIT:
+                self._end(child)
+
+    def kill(self, child: Child, reason: str) -> None:
+        """End one that is stuck, since it will not do so itself."""
+        if child.killed_because is not None:
+            return
+        child.killed_because = reason
+        if child.kill():
+            logger.error("%s is killed: %s.", child.name, reason)
+        else:
+            logger.error("%s is stuck: %s. Restart this process.", child.name, reason)
+
+    def _end(self, child: Child) -> None:
+        if not child.kill():
+            # A thread that does not come around ends with this process.
+            child.exit_code = ExitCode.LEFT_BEHIND
+            self._part_with(child, is_running=False)
+
+    # ── Deaths ─────────────────────────────────────────────────────────────────
+
+    def reap(self, *, is_running: bool) -> None:
+        """Collect those that have ended; in order if the supervisor is not running."""
+        for child in [each for each in self.children if each.has_ended()]:
+            self._part_with(child, is_running=is_running)
+
+    def _part_with(self, dead: Child, *, is_running: bool) -> None:
+        self.children.remove(dead)
+        self._books.bury_later(dead)
+        if not is_running and dead.was_dismissed and dead.page.has_running():
+            self.has_left_behind = True
+        if dead.successor in self.children:
+            reason = f"replaced by {dead.successor.name}"
+        else:
+            reason = f"{dead.end_in_words}; replaced in {self._vacate(dead):.1f} s"
+        if is_running:
+            facts = _facts(dead)
+            tell(process_replaced, dead.post.actor, process=facts, reason=reason)
+
+    def _vacate(self, dead: Child) -> float:
+        """Leave the post to a successor; return the seconds until one may come."""
+        patience = dead.post.patience
+        if dead.has_settled_in:
+            patience.succeed()
+        tired = next((each for each in self.children if each.successor is dead), None)
+        if tired:
+            # The post is still filled, by the one who was to be replaced.
+            tired.successor = None
+        else:
+            self._vacant.append(dead.post)
+        # The first successor comes nearly at once, later ones ever more slowly.
+        return patience.fail()
+
+
+def _facts(dead: Child) -> ProcessFacts:
+    return ProcessFacts(
+        kind=dead.post.kind,
+        name=dead.name,
+        pid=dead.pid,
+        database=dead.post.database,
+        details={**json.loads(dead.post.metadata), "exit_code": dead.exit_code},
+    )
