@@ -46,6 +46,8 @@ class TestDefaults:
             "threads": 3,
             "processes": 1,
             "polling_interval": timedelta(seconds=0.1),
+            "max_tasks": None,
+            "max_rss": None,
         }
 
     def test_of_a_dispatcher(self):
