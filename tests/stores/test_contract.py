@@ -158,7 +158,13 @@ class TestClaim:
 
     def test_a_claim_carries_what_is_needed_to_run_the_job(self, store):
         run_after = NOW - timedelta(minutes=1)
-        job = a_job(priority=3, rank=3, arguments='[[1],{"a":2}]', run_after=run_after)
+        job = a_job(
+            priority=3,
+            rank=3,
+            arguments='[[1],{"a":2}]',
+            metadata='{"language":"de"}',
+            run_after=run_after,
+        )
         store.insert([job])
         process_id = a_process()
         (claim,) = take(store, process_id=process_id)
@@ -168,6 +174,7 @@ class TestClaim:
         assert (claim.task_path, claim.backend) == (job.task_path, "default")
         assert (claim.arguments, claim.priority) == (job.arguments, 3)
         assert (claim.enqueued_at, claim.run_after) == (NOW, run_after)
+        assert claim.metadata == job.metadata
 
     def test_one_queue(self, store):
         store.insert([a_job(queue_name="a"), b := a_job(queue_name="b")])
