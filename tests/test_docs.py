@@ -34,6 +34,7 @@ from robust_queue.arguments import classes
 from robust_queue.backend import RobustQueueBackend
 from robust_queue.models import Job
 from tests.settings import KIND
+from tests.support.receivers import OURS, receivers_kept
 
 ROOT = Path(__file__).resolve().parent.parent
 TUTORIAL = ROOT / "docs/tutorial/first-task.md"
@@ -195,7 +196,8 @@ def isolated(monkeypatch):
     monkeypatch.setattr(recurrence, "_declared", [])
     monkeypatch.setattr(classes, "_storable", dict(classes._storable))
     before = dict(vars(robust_queue))
-    yield
+    with receivers_kept(*OURS):
+        yield
     for name in configuration.MODULE_SETTINGS:
         vars(robust_queue).pop(name, None)
     vars(robust_queue).update(before)
