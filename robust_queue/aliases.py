@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from django.utils.module_loading import import_string
 
-from .compat import BaseTaskBackend, task_backends
+from .compat import DEFAULT_TASK_BACKEND_ALIAS, BaseTaskBackend, task_backends
 from .configuration import BackendOptions, backend_options
+from .exceptions import NoQueueError
 
 if TYPE_CHECKING:
     from .backend import RobustQueueBackend
@@ -23,6 +24,21 @@ def backends() -> "list[RobustQueueBackend]":
 def backends_of(database: str) -> "list[RobustQueueBackend]":
     """Those whose jobs are kept in that database."""
     return [each for each in backends() if each.database == database]
+
+
+def database_to_serve(named: str | None = None) -> str:
+    """The database of that name, else that of the alias default, or of the first."""
+    ours = sorted(backends(), key=lambda each: each.alias != DEFAULT_TASK_BACKEND_ALIAS)
+    known = list(dict.fromkeys(each.database for each in ours))
+    if not known:
+        raise NoQueueError(
+            "No alias of TASKS has the backend robust_queue.backend.RobustQueueBackend."
+        )
+    if named is not None and named not in known:
+        raise NoQueueError(
+            f"Database {named!r} holds no queue. Choose from: {', '.join(known)}."
+        )
+    return named or known[0]
 
 
 def database_of(backend: BaseTaskBackend) -> str | None:

@@ -17,6 +17,10 @@ class ConfigurationError(RobustQueueError, ImproperlyConfigured):
         super().__init__(f"{path}: {problem} {cure}".rstrip())
 
 
+class NoQueueError(RobustQueueError, ImproperlyConfigured):
+    """There is no queue to serve, or not in the database that was named."""
+
+
 class EnqueueError(RobustQueueError):
     """The database refused a job; the cause is chained."""
 

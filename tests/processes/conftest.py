@@ -15,11 +15,13 @@ from tests.support.witness import Witness
 # What these ask does not depend on the version of Django, and takes long. The others
 # run everywhere.
 NEWEST_ONLY = [
+    "test_async_mode.py",
     "test_chaos.py",
     "test_commands.py",
     "test_crashes.py",
     "test_database_trouble.py",
     "test_deploys.py",
+    "test_embedding.py",
     "test_errands.py",
     "test_output.py",
     "test_queues_order.py",

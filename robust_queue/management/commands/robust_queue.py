@@ -10,9 +10,10 @@ from django.core.management import BaseCommand, CommandError
 from django.db import Error
 
 from robust_queue import doctor, logs
-from robust_queue.aliases import backends
-from robust_queue.compat import DEFAULT_TASK_BACKEND_ALIAS, InvalidTask
+from robust_queue.aliases import database_to_serve
+from robust_queue.compat import InvalidTask
 from robust_queue.configuration import current
+from robust_queue.exceptions import NoQueueError
 from robust_queue.lifecycle.pause import pause, resume
 from robust_queue.management.choices import (
     Choices,
@@ -83,7 +84,10 @@ class Command(BaseCommand):
             self.stderr.write(f"The checks could not be finished: {error}")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        database = _database(options["database"])
+        try:
+            database = database_to_serve(options["database"])
+        except NoQueueError as error:
+            raise CommandError(str(error)) from error
         match options["verb"]:
             case None:
                 self._run(database, options)
@@ -146,18 +150,3 @@ def _plan(database: str, choices: Choices) -> Plan:
         recurring=choices.runs_scheduler,
         reloads=settings.DEBUG if choices.reload is None else choices.reload,
     )
-
-
-def _database(given: str | None) -> str:
-    """The database to serve: the one named, else that of the first alias of TASKS."""
-    ours = sorted(backends(), key=lambda each: each.alias != DEFAULT_TASK_BACKEND_ALIAS)
-    known = list(dict.fromkeys(each.database for each in ours))
-    if not known:
-        raise CommandError(
-            "No alias of TASKS has the backend robust_queue.backend.RobustQueueBackend."
-        )
-    if given is not None and given not in known:
-        raise CommandError(
-            f"Database {given!r} holds no queue. Choose from: {', '.join(known)}."
-        )
-    return given or known[0]

@@ -1,0 +1,127 @@
+"""The queue inside web servers, and inside any program that starts it."""
+
+import shutil
+import threading
+from signal import SIGINT, SIGTERM
+
+import pytest
+
+from robust_queue.embedding import Embedded
+from robust_queue.exceptions import NoQueueError, RobustQueueError
+from robust_queue.models import Process
+from tests.support.invariants import state_of
+from tests.support.supervisors import marks, until
+from tests.support.web_servers import WebServer
+from tests.testapp.models import Mark
+from tests.testapp.process_tasks import mark, rest
+
+WORKERS = {"uvicorn": 1, "gunicorn": 2}
+
+
+@pytest.fixture
+def web_server(transactional_db, tmp_path):
+    """Starts web servers; whatever is left of them ends with the test."""
+    started = []
+
+    def start(kind, **options):
+        server = WebServer(tmp_path, kind, **options)
+        started.append(server)
+        server.start()
+        server.until(server.answers, "it serves pages")
+        server.until(lambda: len(workers()) == WORKERS[kind], "its workers are up")
+        return server
+
+    yield start
+    for each in started:
+        each.clean_up()
+        shutil.rmtree(each.door.parent, ignore_errors=True)
+
+
+def workers():
+    return list(Process.objects.filter(kind="Worker"))
+
+
+def finished(*results):
+    return all(state_of(each) == "finished" for each in results)
+
+
+@pytest.mark.parametrize("kind", WORKERS)
+def test_a_web_server_runs_tasks_beside_its_pages(web_server, kind):
+    server = web_server(kind)
+    results = [mark.enqueue(f"{n}") for n in range(20)]
+    server.until(lambda: finished(*results), "all have run")
+    assert server.answers()
+    processes = {row.pid for row in workers()}
+    assert {each.pid for each in Mark.objects.all()} <= processes
+    assert len(processes) == WORKERS[kind]
+    server.stop()
+    assert not Process.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "number"),
+    [("uvicorn", SIGTERM), ("uvicorn", SIGINT), ("gunicorn", SIGTERM)],
+)
+def test_its_stop_lets_running_tasks_finish(web_server, kind, number):
+    server = web_server(kind)
+    running = rest.enqueue("running", 1.5)
+    server.until(lambda: marks() == ["running begins"], "it runs")
+    server.stop(number)
+    assert finished(running)
+    assert not Process.objects.exists()
+
+
+@pytest.mark.parametrize("kind", WORKERS)
+def test_what_takes_too_long_goes_back(web_server, kind):
+    server = web_server(kind, shutdown_timeout=0.5)
+    running = rest.enqueue("running", 60)
+    server.until(lambda: marks() == ["running begins"], "it runs")
+    server.stop()
+    assert state_of(running) == "ready"
+    assert not Process.objects.exists()
+
+
+# ── In any program ─────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def quick(settings):
+    settings.ROBUST_QUEUE = {
+        "task_modules": ["tests.testapp.process_tasks"],
+        "workers": [{"threads": 2, "polling_interval": 0.05}],
+        "dispatchers": [{"polling_interval": 0.05}],
+        "shutdown_timeout": 5,
+    }
+
+
+@pytest.mark.usefixtures("transactional_db", "quick")
+class TestEmbedded:
+    def test_it_works_for_a_block_and_leaves_nothing_behind(self):
+        before = set(threading.enumerate())
+        result = mark.enqueue("it")
+        with Embedded() as embedded:
+            until(lambda: finished(result), "it has run")
+            assert embedded.is_running
+        assert not embedded.is_running
+        assert not Process.objects.exists()
+        until(lambda: set(threading.enumerate()) <= before, "no thread is left")
+
+    def test_it_can_be_started_again(self):
+        embedded = Embedded()
+        for label in ("first", "second"):
+            embedded.start()
+            result = mark.enqueue(label)
+            until(lambda: finished(result), "it has run")  # noqa: B023
+            embedded.stop()
+        assert marks() == ["first", "second"]
+
+    def test_twice_at_once_is_refused(self):
+        with Embedded() as embedded, pytest.raises(RobustQueueError, match="already"):
+            embedded.start()
+
+    def test_a_stop_without_a_start_does_nothing(self):
+        Embedded().stop()
+
+    def test_a_database_without_a_queue_is_refused(self):
+        with pytest.raises(NoQueueError, match="nowhere"):
+            Embedded(database="nowhere").start()
