@@ -9,6 +9,8 @@ from django.utils.module_loading import import_string
 
 from robust_queue.configuration import current
 
+Handler = Callable[[BaseException], object]
+
 logger = logging.getLogger("robust_queue")
 
 
@@ -29,23 +31,24 @@ def report(error: BaseException, doing: str) -> None:
             _hand_over(error, doing)
 
 
+def handler() -> Handler | None:
+    """Return who is to be told; raises where the settings name a path to nowhere."""
+    said = current().on_thread_error
+    found: Handler | None = import_string(said) if isinstance(said, str) else said
+    if found is None or callable(found):
+        return found
+    raise TypeError(f"{said!r} is {found!r}, which cannot be called.")
+
+
 def _hand_over(error: BaseException, doing: str) -> None:
     try:
-        handler = _handler()
-        if handler is not None:
-            handler(error)
+        told = handler()
+        if told is not None:
+            told(error)
             return
     except BaseException:
         logger.exception("on_thread_error could not be told of an error.")
     _log(error, doing)
-
-
-def _handler() -> Callable[[BaseException], object] | None:
-    """What the settings name, which may be a path that leads nowhere."""
-    said = current().on_thread_error
-    handler: Callable[[BaseException], object] | None
-    handler = import_string(said) if isinstance(said, str) else said
-    return handler
 
 
 def _log(error: BaseException, doing: str) -> None:

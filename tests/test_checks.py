@@ -230,6 +230,28 @@ class TestRecurringTasks:
 
 
 @runs_all_checks
+class TestHandlerOfErrors:
+    @pytest.mark.parametrize("said", [None, print, "builtins.print"])
+    def test_one_that_is_there_is_fine(self, settings, said):
+        settings.ROBUST_QUEUE = {"on_thread_error": said}
+        assert ids(check_configuration()) == []
+
+    @pytest.mark.parametrize(
+        ("said", "cause"),
+        [
+            ("shop.errors.tell", "No module named 'shop'"),
+            ("math.tell", 'Module "math" does not define a "tell" attribute/class'),
+            ("math.pi", "'math.pi' is 3.14"),
+        ],
+    )
+    def test_a_path_to_nowhere_is_told(self, settings, said, cause):
+        settings.ROBUST_QUEUE = {"on_thread_error": said}
+        [message] = check_configuration()
+        assert message.id == "robust_queue.E008"
+        path = "ROBUST_QUEUE['on_thread_error'] leads nowhere: "
+        assert message.msg.startswith(path + cause)
+
+
 class TestEverythingIsSaidOnce:
     @pytest.fixture(autouse=True)
     def unsound(self, settings, sound):
@@ -278,7 +300,7 @@ def test_every_id_has_its_section_in_the_reference():
     source = Path(checks.messages.__file__).read_text()
     reference = REFERENCE.read_text()
     numbers = sorted(set(re.findall(r'"([EW]\d{3})"', source)))
-    assert len(numbers) == 16
+    assert len(numbers) == 17
     for number in numbers:
         assert f"(robust-queue-{number.lower()})=" in reference
         assert f"robust_queue.{number}" in reference

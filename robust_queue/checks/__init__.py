@@ -14,7 +14,7 @@ from django.core.checks import CheckMessage
 from django.core.checks.registry import registry
 from django.db import connections, router
 
-from robust_queue import aliases, configuration, recurrence
+from robust_queue import aliases, configuration, recurrence, reports
 from robust_queue.compat import belongs_to_backport, task_backends
 from robust_queue.exceptions import ConfigurationError
 
@@ -97,6 +97,7 @@ def _judge_options(backend: "RobustQueueBackend") -> Iterator[CheckMessage]:
 
 def _judge_setting() -> Iterator[CheckMessage]:
     options = configuration.current()
+    yield from _judge_handler()
     for name in NAMING_DATABASES:
         yield from _judge_aliases(configuration.path_of(name), getattr(options, name))
     for index, worker in enumerate(options.effective_workers):
@@ -105,6 +106,13 @@ def _judge_setting() -> Iterator[CheckMessage]:
             messages.pattern_ignored(path, each) for each in worker.ignored_patterns
         )
     yield from sizing.judge_host()
+
+
+def _judge_handler() -> Iterator[CheckMessage]:
+    try:
+        reports.handler()
+    except Exception as error:
+        yield messages.handler_missing(configuration.path_of("on_thread_error"), error)
 
 
 def _judge_aliases(path: str, aliases: Any) -> Iterator[CheckMessage]:

@@ -64,6 +64,14 @@ def key_declared_twice(key: str, places: Sequence[str]) -> CheckMessage:
     )
 
 
+def handler_missing(path: str, error: Exception) -> CheckMessage:
+    return _error(
+        "E008",
+        f"{path} leads nowhere: {error}",
+        "Write the dotted path of a function that takes an exception.",
+    )
+
+
 def transactions_deferred(alias: str) -> CheckMessage:
     return _warning(
         "W001",
