@@ -12,6 +12,8 @@ _SUPERVISED = json.loads(os.environ.get("RQ_SUPERVISED", "{}"))
 if not _SUPERVISED.get("with_other"):
     del DATABASES["other"], TASKS["other"]
 
+DEBUG = _SUPERVISED.get("debug", False)
+
 ROBUST_QUEUE = {
     "task_modules": ["tests.testapp.process_tasks"],
     **_SUPERVISED.get("robust_queue", {}),

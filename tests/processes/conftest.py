@@ -23,12 +23,14 @@ NEWEST_ONLY = [
     "test_deploys.py",
     "test_embedding.py",
     "test_errands.py",
+    "test_options.py",
     "test_output.py",
     "test_queues_order.py",
     "test_recycling.py",
+    "test_reload.py",
     "test_support.py",
-    "test_wakeup.py",
     "test_titles.py",
+    "test_wakeup.py",
 ]
 collect_ignore = NEWEST_ONLY if django.VERSION < (6, 1) else []
 

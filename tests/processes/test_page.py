@@ -90,6 +90,16 @@ def test_signs_of_life_reach_the_parent():
     assert clock.now() - page.last_sign_of_life < 60
 
 
+def test_a_child_can_be_relieved_of_its_time_limit():
+    page = Page(0)
+    assert not page.is_relieved
+    page.show_relieved()
+    in_child(lambda: page.show_up() if page.is_relieved else None)
+    assert page.is_up
+    page.show_relieved(relieved=False)
+    assert not page.is_relieved
+
+
 @pytest.mark.parametrize("outcome", [finished, failed])
 def test_the_parent_reads_how_far_each_claim_got(outcome):
     page = Page(3)

@@ -80,6 +80,14 @@ class TestNotes:
             assert list(notes.read()) == []
         assert list(notes.read()) == [usr1]
 
+    def test_what_came_before_is_read_after_the_last_note(self, usr1):
+        notes = Notes(Wakeup())
+        notes.take_of(usr1)
+        os.kill(os.getpid(), usr1)
+        notes.take_no_more()
+        assert signal.getsignal(usr1) is signal.SIG_DFL
+        assert list(notes.read()) == [usr1]
+
 
 class TestPatience:
     def test_pauses_grow_up_to_the_longest(self):
