@@ -131,14 +131,14 @@ def chosen(options: ConfigurationOptions, choices: Choices) -> ConfigurationOpti
 
 
 def _workers(
-    configured: Sequence[WorkerConfiguration], choices: Choices
+    workers: Sequence[WorkerConfiguration], choices: Choices
 ) -> Sequence[WorkerConfiguration]:
     if choices.queues and Role.WORKERS in choices.only:
-        first, *_ = (*configured, WorkerConfiguration())
-        configured = (replace(first, queues=choices.queues),)
+        first, *_ = (*workers, WorkerConfiguration())
+        workers = (replace(first, queues=choices.queues),)
     if choices.threads:
-        configured = [replace(each, threads=choices.threads) for each in configured]
-    return configured
+        workers = [replace(each, threads=choices.threads) for each in workers]
+    return workers
 
 
 # ── Reading ────────────────────────────────────────────────────────────────────

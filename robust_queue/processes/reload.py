@@ -31,8 +31,9 @@ from .exits import ExitCode, in_words
 logger = logging.getLogger("robust_queue")
 
 INTERVAL = 1.0
-# A start with this loads everything and ends.
-TRIAL = {"ROBUST_QUEUE_DRY_RUN": "1"}
+# A start with this loads everything, leaves nothing behind, and ends. Compiled files
+# are dated to the second: one of a trial might hide what is saved right after it.
+TRIAL = {"ROBUST_QUEUE_DRY_RUN": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 
 # What editors leave beside a file, and tests, which no task runs.
 _IGNORED = re.compile(r"^[.#]|(~|\.sw[a-z]|\.tmp)$|^tests?(_\w+)?\.py$")
