@@ -240,10 +240,6 @@ class TestConfig:
 
 
 class TestTheCommand:
-    def test_the_mode_async_is_not_passed_over(self):
-        with pytest.raises(CommandError, match="async"):
-            call_command("robust_queue", mode="async", dry_run=True)
-
     @pytest.mark.parametrize(
         ("options", "cause"),
         [

@@ -96,7 +96,7 @@ def test_a_child_can_be_relieved_of_its_time_limit():
     page.show_relieved()
     in_child(lambda: page.show_up() if page.is_relieved else None)
     assert page.is_up
-    page.show_relieved(relieved=False)
+    page.show_relieved(is_relieved=False)
     assert not page.is_relieved
 
 
