@@ -21,6 +21,7 @@ from robust_queue.rules import (
     BytesOrNone,
     Count,
     CountOrNone,
+    CountOrZero,
     Database,
     Databases,
     File,
@@ -49,10 +50,11 @@ Values = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerConfiguration:
-    """Which queues a worker serves, and with how many threads and processes."""
+    """Which queues a worker serves, and how many tasks it runs in which way."""
 
     queues: Queues = ("*",)
     threads: Count = 3
+    coroutines: CountOrZero = 100
     processes: Count = 1
     polling_interval: Interval = timedelta(seconds=0.1)
     max_tasks: CountOrNone = None

@@ -218,6 +218,9 @@ _AGE = Rule(f"{_TIME}, not negative", lambda age: age >= _ZERO, _duration)
 _INTERVAL = Rule(f"{_TIME}, longer than zero", lambda time: time > _ZERO, _duration)
 _COUNT = Rule("a whole number of at least 1", lambda n: type(n) is int and n > 0)
 _BYTES = Rule("a whole number of bytes, at least 1", lambda n: type(n) is int and n > 0)
+_COUNT_OR_ZERO = Rule(
+    "a whole number of at least 0", lambda n: type(n) is int and n >= 0
+)
 _FLAG = Rule("True or False", lambda flag: type(flag) is bool)
 _ALIAS = Rule("an alias of DATABASES", _is_name)
 _ALIASES = Rule("a list of aliases of DATABASES", _are_names, _listed)
@@ -234,6 +237,7 @@ Interval = Annotated[timedelta, _INTERVAL]
 Count = Annotated[int, _COUNT]
 CountOrNone = Annotated[int | None, _or_none(_COUNT)]
 BytesOrNone = Annotated[int | None, _or_none(_BYTES)]
+CountOrZero = Annotated[int, _COUNT_OR_ZERO]
 Flag = Annotated[bool, _FLAG]
 Database = Annotated[str | None, _or_none(_ALIAS)]
 Databases = Annotated[Sequence[str], _ALIASES]

@@ -44,6 +44,7 @@ class TestDefaults:
         assert asdict(worker) == {
             "queues": ("*",),
             "threads": 3,
+            "coroutines": 100,
             "processes": 1,
             "polling_interval": timedelta(seconds=0.1),
             "max_tasks": None,

@@ -88,6 +88,12 @@ class TestNonsense:
         with pytest.raises(ConfigurationError, match=f"{name}: is .* {COUNT}"):
             WorkerConfiguration(**{name: value})
 
+    @pytest.mark.parametrize("value", [-1, True, 2.0, "2", None])
+    def test_a_number_that_may_be_zero_refuses(self, value):
+        with pytest.raises(ConfigurationError, match="a whole number of at least 0"):
+            WorkerConfiguration(coroutines=value)
+        assert WorkerConfiguration(coroutines=0).coroutines == 0
+
     @pytest.mark.parametrize("value", [[], [""], [" "], [1], None, {"a"}, 3, ""])
     def test_queues_refuse(self, value):
         with pytest.raises(ConfigurationError, match="at least one queue name"):
@@ -149,7 +155,8 @@ class TestUnknownNames:
         assert problem.problem == "is not an option."
         assert problem.cure == (
             "Did you mean 'threads'?"
-            " The options are queues, threads, processes, polling_interval."
+            " The options are queues, threads, coroutines, processes,"
+            " polling_interval."
         )
 
     def test_no_guess_is_made_where_nothing_is_similar(self, settings):

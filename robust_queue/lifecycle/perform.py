@@ -49,30 +49,73 @@ def perform(claim: Claim, *, database: str, worker_id: str) -> Performed:
     An error before the task began is raised: the claim can be given back. From the
     moment the task could have begun, everything is an outcome.
     """
-    started_at = timezone.now()
-    result = _running(claim, database, worker_id, started_at)
+    begun = begin(claim, database=database, worker_id=worker_id)
+    return begun.run() if isinstance(begun, Attempt) else begun
+
+
+def begin(claim: Claim, *, database: str, worker_id: str) -> "Attempt | Performed":
+    """Do everything that comes before the call; a job that cannot be called has failed.
+
+    An error of the queue itself is raised: the claim can be given back.
+    """
+    attempt = Attempt(claim, _running(claim, database, worker_id, timezone.now()))
     try:
-        returned, text = _run(claim, result)
-        return _finished(claim, result, returned, text)
+        attempt.prepare()
     except BaseException as error:
+        return attempt.failed(error)
+    return attempt
+
+
+class Attempt:
+    """A job that has begun: to be run, once, in the one way or the other."""
+
+    def __init__(self, claim: Claim, result: AnyResult) -> None:
+        self.claim = claim
+        self._result = result
+
+    def prepare(self) -> None:
+        """Find out what is to be called, and tell that it begins."""
+        self._task = registry.resolve(self.claim.task_path)
+        self._args, self._kwargs = load_call(self.claim.arguments)
+        announce.started(self._result)
+        if self._task.takes_context:
+            self._args.insert(0, context_of(self._task, self._result))
+
+    def run(self) -> Performed:
+        """Call the task, whatever kind of function it is, and wait for its end."""
+        try:
+            with _locale_kept(), transactions.closed_behind(self.claim.task_path):
+                returned = self._task.call(*self._args, **self._kwargs)
+            return self._finished(returned)
+        except BaseException as error:
+            return self.failed(error)
+
+    async def run_async(self) -> Performed:
+        """Await the task, which is a coroutine function, on the loop of the caller.
+
+        Connections are none of its business: those that it uses are in other threads.
+        """
+        try:
+            with _locale_kept():
+                returned = await self._task.acall(*self._args, **self._kwargs)
+            return self._finished(returned)
+        except BaseException as error:
+            return self.failed(error)
+
+    def _finished(self, returned: Any) -> Performed:
+        text = _stored(returned, options_of(self.claim.backend))
+        return _finished(self.claim, self._result, returned, text)
+
+    def failed(self, error: BaseException) -> Performed:
+        """The attempt has come to this."""
         _make_room(error)
-        return _failed(claim, result, error)
+        return _failed(self.claim, self._result, error)
 
 
 def _make_room(error: BaseException) -> None:
     """What a task has used up is freed with its frames, which its error holds."""
     if isinstance(error, MemoryError):
         clear_frames(error.__traceback__)
-
-
-def _run(claim: Claim, result: AnyResult) -> tuple[Any, str]:
-    task = registry.resolve(claim.task_path)
-    args, kwargs = load_call(claim.arguments)
-    announce.started(result)
-    context = [context_of(task, result)] if task.takes_context else []
-    with _locale_kept(), transactions.closed_behind(task.module_path):
-        returned = task.call(*context, *args, **kwargs)
-    return returned, _stored(returned, options_of(claim.backend))
 
 
 @contextmanager

@@ -92,7 +92,9 @@ def _paused(database: str) -> list[str]:
 def _worker(worker: WorkerConfiguration) -> str:
     processes = f"{worker.processes} process" + ("es" if worker.processes > 1 else "")
     threads = f"{worker.threads} thread" + ("s" if worker.threads > 1 else "")
-    return f"{processes} of {threads}, queues {', '.join(worker.patterns)}"
+    coroutines = f" and {worker.coroutines} coroutines" if worker.coroutines else ""
+    queues = ", ".join(worker.patterns)
+    return f"{processes} of {threads}{coroutines}, queues {queues}"
 
 
 def _scheduler(recurrences: Sequence[Recurrence] | None) -> str:

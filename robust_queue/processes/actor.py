@@ -38,5 +38,8 @@ class Actor(ABC):
     def stop(self) -> None:  # noqa: B027
         """Begin nothing new; turns go on for as long as it is busy."""
 
+    def give_up(self) -> None:  # noqa: B027
+        """The time is up: end what can be ended, and leave the rest behind."""
+
     def finish(self) -> None:  # noqa: B027
         """The last errands of a process that is no longer busy."""

@@ -63,6 +63,14 @@ def leave(code: int) -> NoReturn:
         os._exit(code)
 
 
+def leave_out_of_memory() -> NoReturn:
+    """A task has used it up, so that not even its failure could be made up.
+
+    The page says that it had begun.
+    """
+    os._exit(ExitCode.BROKEN)
+
+
 def in_words(code: int) -> str:
     """An exit code as a phrase; negative ones are signals, as Python counts them."""
     if code < 0:

@@ -17,11 +17,11 @@ Errand = Callable[[], None]
 class Pool:
     """Runs errands in the order in which they come, each in the next free thread."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, name: str = "robust_queue") -> None:
         self._errands: SimpleQueue[Errand | None] = SimpleQueue()
         self._threads = [
             # Daemons: a process that has to leave does not wait for them.
-            threading.Thread(target=self._work, name=f"robust_queue {n}", daemon=True)
+            threading.Thread(target=self._work, name=f"{name} {n}", daemon=True)
             for n in range(1, size + 1)
         ]
 

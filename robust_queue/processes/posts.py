@@ -91,9 +91,10 @@ def _worker(database: str, configuration: WorkerConfiguration) -> Post:
         metadata=_told(
             queues=list(configuration.queues),
             threads=configuration.threads,
+            coroutines=configuration.coroutines,
             polling_interval=configuration.polling_interval.total_seconds(),
         ),
-        slots=configuration.threads,
+        slots=configuration.threads + configuration.coroutines,
         # A result of any size that is allowed, or a traceback: neither may be lost.
         slot_size=current().max_result_size + ROOM_FOR_A_FAILURE,
         make=make,

@@ -1,58 +1,40 @@
-"""The worker: one thread talks to the queue, the others run tasks.
+"""The worker: one thread talks to the queue, others run tasks.
 
-The main thread claims, hands over, and settles; the threads of the pool perform. What
-becomes of each claim is written on the page before anybody acts on it.
+The main thread claims, hands over to the lanes, and settles what they have done.
 """
 
 import logging
-import os
 from collections import deque
-from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Sequence
 from uuid import UUID
 
-from robust_queue import policies, registry
+from robust_queue import registry
 from robust_queue.configuration import WorkerConfiguration, current
 from robust_queue.lifecycle import recover
 from robust_queue.lifecycle.claim import claim
-from robust_queue.lifecycle.perform import Performed, perform
 from robust_queue.lifecycle.release import release
 from robust_queue.lifecycle.settle import settle
 from robust_queue.stores.rows import Claim
 
 from . import clock
 from .actor import LONGEST_PAUSE, Actor, jittered
-from .connections import clean_up_after_task, prepare_for_task
-from .exits import ExitCode
+from .capacity import Capacity, Count
+from .coroutines import Coroutines, is_coroutine
 from .fatigue import Fatigue
+from .lanes import Duty, Ended, Held, Lane, Threads
 from .listener import Listener, can_listen
 from .pace import Pace
 from .page import Page
 from .patience import Patience
-from .pool import Pool
 
 logger = logging.getLogger("robust_queue")
 
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """A claim of this worker, and its place on the page."""
-
-    claim: Claim
-    slot: int
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """A claim that a thread has done with; nothing came of it if it never began."""
-
-    held: Held
-    performed: Performed | None
+# What coroutines that are cancelled at the end have to clean up.
+GRACE = 0.5
 
 
 class Worker(Actor):
-    """Takes jobs from its queues, as many as it has threads, and runs them."""
+    """Takes jobs from its queues, as many as it has room for, and runs them."""
 
     kind = "Worker"
 
@@ -76,10 +58,19 @@ class Worker(Actor):
         self._trusts = trusts
         self._wake = wake
         self._wake_supervisor = wake_supervisor
-        self._pool = Pool(configuration.threads)
-        self._free = deque(page.slots)  # given back by the threads of the pool
+        duty = Duty(
+            database=database,
+            worker_name=name,
+            page=page,
+            may_begin=lambda: not self._is_stopping and trusts(),
+            on_end=self._note_end,
+            wake=wake,
+        )
+        self._threads = Threads(page.slots[: configuration.threads], duty)
+        self._coroutines = Coroutines(page.slots[configuration.threads :], duty)
+        self._capacity = Capacity(self._room)
         self._held: dict[UUID, Held] = {}
-        self._ended: deque[Ended] = deque()  # filled by the threads of the pool
+        self._ended: deque[Ended] = deque()  # filled by the lanes, in their threads
         self._unsettled: list[Ended] = []
         # Grows where jobs cannot be begun: they would come around in no time.
         self._reluctance = Patience()
@@ -97,7 +88,9 @@ class Worker(Actor):
         )
 
     def start(self) -> None:
-        self._pool.start()
+        if any(map(is_coroutine, registry.discover().values())):
+            self._capacity.expect_coroutines()
+        self._threads.start()
         if self._listener:
             self._listener.start()
 
@@ -129,35 +122,72 @@ class Worker(Actor):
     def finish(self) -> None:
         if self._listener:
             self._listener.stop()
-        self._pool.finish(timeout=1.0)
+        self._threads.finish(timeout=1.0)
+        self._coroutines.finish(timeout=1.0)
+
+    def give_up(self) -> None:
+        self._coroutines.give_up(within=GRACE)
+
+    def cancel(self, job_id: UUID) -> bool:
+        """Cancel the coroutine of a job, from any thread; False if none is in flight.
+
+        Its CancelledError is the failure of the job, unless the task catches it.
+        """
+        return self._coroutines.cancel(job_id)
 
     # ── Claim ──────────────────────────────────────────────────────────────────
 
     def _claim(self) -> float:
-        room = len(self._free)
         # A process that may have been taken for dead begins nothing new.
-        if not room or not self._trusts():
+        if not self._trusts():
             return LONGEST_PAUSE
         if not self._reluctance.is_over:
             return self._reluctance.left
+        room = self._room
+        limit = self._capacity.limit(room, now=clock.now())
+        if not limit:
+            # The next turn comes when there is room, at the latest.
+            return min(self._capacity.pause(room, now=clock.now()), LONGEST_PAUSE)
         claims = claim(
             self.database,
             process_id=self._identity,
             queues=self._configuration.patterns,
-            limit=room,
+            limit=limit,
         )
-        for each in claims:
-            self._hand_over(each)
+        self._hand_over(claims, room, limit)
         if claims:
             self._pace.quicken()
-        # Full: the next turn comes when a thread has done.
-        return LONGEST_PAUSE if len(claims) == room else self._pace.pause()
+        # Full: there may be more, and even room for it.
+        return 0.0 if len(claims) == limit else self._pace.pause()
 
-    def _hand_over(self, claimed: Claim) -> None:
-        held = Held(claimed, self._free.popleft())
-        self._held[claimed.job_id] = held
-        self._page.reserve(held.slot, claimed)
-        self._pool.submit(partial(self._run, held))
+    @property
+    def _room(self) -> Count:
+        return Count(self._threads.room, self._coroutines.room)
+
+    def _hand_over(self, claims: Sequence[Claim], room: Count, limit: int) -> None:
+        """Begin what there is room for; others may have room for the rest."""
+        lanes = [self._lane_of(each) for each in claims]
+        came = Count(lanes.count(self._threads), lanes.count(self._coroutines))
+        surplus = [
+            each
+            for each, lane in zip(claims, lanes, strict=True)
+            if not self._is_begun(each, lane)
+        ]
+        self._capacity.learn(room, came, limit=limit, now=clock.now())
+        release(self.database, surplus)
+
+    def _lane_of(self, claimed: Claim) -> Lane:
+        has_loop = self._configuration.coroutines > 0
+        if has_loop and is_coroutine(registry.find(claimed.task_path)):
+            return self._coroutines
+        return self._threads
+
+    def _is_begun(self, claimed: Claim, lane: Lane) -> bool:
+        if not lane.room:
+            return False
+        held = self._held[claimed.job_id] = lane.reserve(claimed)
+        lane.run(held)
+        return True
 
     def _hears(self) -> bool:
         return self._listener is not None and self._listener.hears
@@ -166,40 +196,11 @@ class Worker(Actor):
         self._has_news = True
         self._wake()
 
-    # ── Perform, in a thread of the pool ───────────────────────────────────────
-
-    def _run(self, held: Held) -> None:
-        performed = None
-        try:
-            # Looked at here, so that nothing begins once the worker is to stop, or
-            # has slept while its claims were given to somebody else.
-            if not self._is_stopping and self._trusts():
-                performed = self._perform(held)
-            if performed:
-                self._page.finish(held.slot, performed.outcome)
-        finally:
-            # Before anything else can go wrong: a job that has run must not run again.
-            self._ended.append(Ended(held, performed))
-            self._wake()
-        clean_up_after_task()
-
-    def _perform(self, held: Held) -> Performed | None:
-        task = registry.find(held.claim.task_path)
-        runs_again = policies.may_run_again(task, attempts=held.claim.attempts)
-        prepare_for_task()
-        self._page.start(held.slot, runs_again=runs_again)
-        try:
-            return perform(held.claim, database=self.database, worker_id=self._name)
-        except MemoryError:
-            # The task may have used it up, so that not even its failure could be made
-            # up. The page says that it had begun.
-            os._exit(ExitCode.BROKEN)
-        except Exception:
-            # Nothing of the task: it had not begun.
-            logger.exception("Job %s could not be begun.", held.claim.job_id)
-            return None
-
     # ── Settle ─────────────────────────────────────────────────────────────────
+
+    def _note_end(self, ended: Ended) -> None:
+        self._ended.append(ended)
+        self._wake()
 
     def _settle(self) -> None:
         """Record what has ended. An error leaves the rest for the next turn."""
@@ -215,12 +216,13 @@ class Worker(Actor):
         self._forget(ended)
         for each in ended:
             self._reluctance.succeed()
-            self._pool.submit(partial(self._announce, each, recorded))
+            each.held.lane.announce(each, recorded)
 
     def _give_back(self, ended: Sequence[Ended]) -> None:
         release(self.database, [each.held.claim for each in ended])
         self._forget(ended)
-        self._free.extend(each.held.slot for each in ended)
+        for each in ended:
+            each.held.lane.let_go(each.held)
         if ended and not self._is_stopping:
             self._reluctance.fail()
 
@@ -229,21 +231,6 @@ class Worker(Actor):
             self._unsettled.remove(each)
             del self._held[each.held.claim.job_id]
             self._page.clear(each.held.slot)
-
-    def _announce(self, ended: Ended, recorded: Container[UUID]) -> None:
-        """Tell the world, in a thread of the pool: whoever listens may take long.
-
-        Its slot is free only then. A job that is taken must not wait for listeners.
-        """
-        try:
-            if ended.performed and ended.held.claim.job_id in recorded:
-                # With connections as a task has them: who listens may query.
-                prepare_for_task()
-                ended.performed.announce()
-                clean_up_after_task()
-        finally:
-            self._free.append(ended.held.slot)
-            self._wake()
 
     # ── Fatigue ────────────────────────────────────────────────────────────────
 

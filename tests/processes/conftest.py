@@ -18,6 +18,7 @@ NEWEST_ONLY = [
     "test_async_mode.py",
     "test_chaos.py",
     "test_commands.py",
+    "test_coroutines.py",
     "test_crashes.py",
     "test_database_trouble.py",
     "test_deploys.py",

@@ -90,7 +90,7 @@ def test_the_banner_says_what_will_happen(supervised):
     supervisor = supervised(
         workers=[
             {"queues": ["mail", "tenant*"], "threads": 2, "processes": 2},
-            {"queues": "*", "threads": 1},
+            {"queues": "*", "threads": 1, "coroutines": 0},
         ],
         dispatchers=[{"polling_interval": 0.5, "batch_size": 50}],
         shutdown_timeout=7,
@@ -98,7 +98,7 @@ def test_the_banner_says_what_will_happen(supervised):
     told = supervisor.log
     assert f"Robust Queue {robust_queue.__version__}" in told
     assert f"default in database 'default' ({connection.display_name} " in told
-    assert "2 processes of 2 threads, queues mail, tenant*" in told
+    assert "2 processes of 2 threads and 100 coroutines, queues mail, tenant*" in told
     assert "1 process of 1 thread, queues *" in told
     assert "every 0.5 s, up to 50 jobs at once" in told
     assert "none, no task recurs" in told

@@ -1,0 +1,122 @@
+"""Capacity: how many jobs to take at once without knowing of what kind they are.
+
+A worker has room for so many synchronous tasks, one for each thread, and for so many
+coroutines. A poll cannot tell the ones from the others. To take only what fits whatever
+comes would leave most of the room empty; to take as much as there is room for would
+keep jobs from workers that have the right room for them. So the worker goes by what
+came before: it takes a few jobs more than there are free threads while these turn out
+to be coroutines, and a few more than there is room for coroutines while these turn out
+not to be. What does not fit goes back at once, and is not tried again for a while.
+"""
+
+import math
+from typing import NamedTuple
+
+FIRST_PAUSE = 0.05
+LONGEST_PAUSE = 1.0
+
+
+class Count(NamedTuple):
+    """Synchronous jobs and coroutines: for how many there is room, or how many came."""
+
+    threads: int
+    coroutines: int
+
+    @property
+    def total(self) -> int:
+        return self.threads + self.coroutines
+
+
+class Capacity:
+    """What a worker asks for, and what it learns from the answers."""
+
+    def __init__(self, whole: Count) -> None:
+        self._has_coroutines = whole.coroutines > 0
+        self._coroutines = Allowance(whole.coroutines, size=0)
+        self._synchronous = Allowance(whole.threads, size=whole.threads)
+
+    def expect_coroutines(self) -> None:
+        """Look for coroutines even before the first one has come."""
+        self._coroutines.expect()
+
+    def limit(self, room: Count, *, now: float) -> int:
+        """How many jobs to ask for."""
+        if not self._has_coroutines:
+            return room.threads
+        more_coroutines = min(self._coroutines.at(now), room.coroutines)
+        more_synchronous = min(self._synchronous.at(now), room.threads)
+        return min(
+            room.threads + more_coroutines,
+            room.coroutines + more_synchronous,
+        )
+
+    def learn(self, room: Count, came: Count, *, limit: int, now: float) -> None:
+        """So many were asked for, with that much room, and these came."""
+        is_full = came.total == limit
+        self._coroutines.learn(
+            came.coroutines,
+            is_tried=limit > room.threads,
+            is_too_much=came.threads > room.threads,
+            is_full=is_full,
+            now=now,
+        )
+        self._synchronous.learn(
+            came.threads,
+            is_tried=limit > room.coroutines,
+            is_too_much=came.coroutines > room.coroutines,
+            is_full=is_full,
+            now=now,
+        )
+
+    def pause(self, room: Count, *, now: float) -> float:
+        """Seconds until more may be asked for with the same room; perhaps for ever."""
+        waits = []
+        if room.coroutines:
+            waits.append(self._coroutines.left(now))
+        if room.threads:
+            waits.append(self._synchronous.left(now))
+        return min(waits, default=math.inf)
+
+
+class Allowance:
+    """How many jobs of one kind to hope for, beyond the room for the other kind."""
+
+    def __init__(self, most: int, *, size: int) -> None:
+        self._most = most
+        self._size = size
+        self._pause = FIRST_PAUSE
+        self._rests_until = -math.inf
+
+    def expect(self) -> None:
+        """There are jobs of the kind."""
+        self._size = min(max(self._size, 1), self._most)
+
+    def at(self, now: float) -> int:
+        """How many to hope for; none while it rests."""
+        return self._size if now >= self._rests_until else 0
+
+    def left(self, now: float) -> float:
+        """Seconds until there is something to hope for."""
+        return max(self._rests_until - now, 0.0) if self._size else math.inf
+
+    def learn(
+        self, came: int, *, is_tried: bool, is_too_much: bool, is_full: bool, now: float
+    ) -> None:
+        """So many of the kind came, and perhaps too many of the other."""
+        if is_too_much:
+            self._rest(now)
+            self._resize(came)
+        elif is_tried:
+            self._pause = FIRST_PAUSE
+            self._resize(2 * max(self._size, came) if is_full else self._size // 2)
+        elif came and not self._size:
+            self._resize(came)
+
+    def _rest(self, now: float) -> None:
+        self._rests_until = now + self._pause
+        self._pause = min(2 * self._pause, LONGEST_PAUSE)
+
+    def _resize(self, size: int) -> None:
+        # Whoever has had hope keeps a little.
+        least = 1 if self._size else 0
+        self._size = min(max(size, least), self._most)

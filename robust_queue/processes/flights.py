@@ -1,0 +1,171 @@
+"""Flights: coroutines on an event loop that nothing they do can end."""
+
+import asyncio
+import logging
+import threading
+from asyncio import AbstractEventLoop, CancelledError, Task
+from collections.abc import Callable
+from concurrent.futures import wait
+from contextvars import Context
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from asgiref.sync import AsyncToSync
+from django.db import connections
+
+from robust_queue.lifecycle.perform import Attempt, Performed
+from robust_queue.stores.rows import Claim
+
+from .calls import CallThreads, claim_in_flight
+from .exits import leave_out_of_memory
+from .watchdog import Watchdog
+
+logger = logging.getLogger("robust_queue")
+
+LAST_WORDS = 0.5
+
+
+@dataclass(slots=True, eq=False)
+class Flight:
+    """An attempt on its way, and whom to tell when it has landed."""
+
+    attempt: Attempt
+    context: Context
+    land: Callable[[Performed | None], None]
+    task: Task[Performed] = field(init=False)
+
+
+class EventLoop:
+    """A loop in a thread of its own; it starts when it is made."""
+
+    def __init__(self) -> None:
+        self._loop: AbstractEventLoop = asyncio.new_event_loop()
+        # Changed by the thread of the loop alone.
+        self._flights: dict[UUID, Flight] = {}
+        self._is_empty = threading.Event()
+        self._is_over = False
+        self._is_given_up = False
+        self._calls = CallThreads(1, "robust_queue sync_to_async")
+        self._other_calls = CallThreads(thread_name_prefix="robust_queue to_thread")
+        self._loop.set_default_executor(self._other_calls)
+        # Else it were the thread that asgiref keeps for the whole process: used before
+        # a fork, it is gone behind it, and calls would wait for it for ever.
+        AsyncToSync.loop_thread_executors[self._loop] = self._calls  # type: ignore[assignment]
+        self._thread = threading.Thread(
+            target=self._run, name="robust_queue event loop", daemon=True
+        )
+        self._thread.start()
+        self._watchdog = Watchdog(
+            self._loop,
+            self._thread,
+            claim_of=self._claim_of,
+            in_flight=self._flights.__len__,
+        )
+        self._watchdog.start()
+
+    # ── From other threads ─────────────────────────────────────────────────────
+
+    def launch(
+        self,
+        attempt: Attempt,
+        context: Context,
+        *,
+        land: Callable[[Performed | None], None],
+    ) -> None:
+        """Run an attempt in this context, and tell what it has come to."""
+        flight = Flight(attempt, context, land)
+        self._loop.call_soon_threadsafe(self._take_off, flight)
+
+    def cancel(self, job_id: UUID) -> bool:
+        """Cancel the coroutine of a job; False if it is not in flight."""
+        flight = self._flights.get(job_id)
+        if flight is not None:
+            self._loop.call_soon_threadsafe(flight.task.cancel)
+        return flight is not None
+
+    def give_up(self, *, within: float) -> None:
+        """Cancel all of them, and let them clean up for so long at most.
+
+        One that ends for that reason has come to nothing, and nobody is told.
+        """
+        self._loop.call_soon_threadsafe(self._cancel_all)
+        self._is_empty.wait(within)
+
+    def finish(self, timeout: float) -> None:
+        """End the threads. Nothing is in flight any more, or it is left behind."""
+        self._watchdog.finish(timeout)
+        self._is_over = True
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(timeout)
+        wait([self._calls.submit(connections.close_all)], timeout)
+        for calls in (self._calls, self._other_calls):
+            calls.shutdown(wait=False, cancel_futures=True)
+
+    def _claim_of(self, task: Task[Any]) -> Claim | None:
+        for flight in list(self._flights.values()):
+            if flight.task is task:
+                return flight.attempt.claim
+        # One that a coroutine has started. Python 3.11 does not tell its context.
+        if not hasattr(task, "get_context"):
+            return None
+        return task.get_context().get(claim_in_flight)
+
+    # ── On the loop ────────────────────────────────────────────────────────────
+
+    def _run(self) -> None:
+        while not self._is_over:
+            try:
+                self._loop.run_forever()
+            except BaseException:
+                # SystemExit, and its like, of a task that a coroutine has started.
+                logger.exception("The event loop goes on after this.")
+        self._loop.run_until_complete(self._tidy_up())
+        del AsyncToSync.loop_thread_executors[self._loop]
+        self._loop.close()
+
+    async def _tidy_up(self) -> None:
+        """End what coroutines have started and left behind."""
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        if left:
+            await asyncio.wait(left, timeout=LAST_WORDS)
+        await self._loop.shutdown_asyncgens()
+
+    def _take_off(self, flight: Flight) -> None:
+        claim = flight.attempt.claim
+        flight.context.run(claim_in_flight.set, claim)
+        flight.task = self._loop.create_task(
+            flight.attempt.run_async(), name=str(claim.job_id), context=flight.context
+        )
+        flight.task.add_done_callback(partial(self._land, flight))
+        self._flights[claim.job_id] = flight
+        self._watchdog.is_needed.set()
+
+    def _land(self, flight: Flight, task: Task[Performed]) -> None:
+        del self._flights[flight.attempt.claim.job_id]
+        if not self._flights:
+            self._watchdog.is_needed.clear()
+        performed = _outcome(flight, task)
+        if not self._is_given_up or (performed and not performed.error):
+            flight.land(performed)
+        if self._is_given_up and not self._flights:
+            self._is_empty.set()
+
+    def _cancel_all(self) -> None:
+        self._is_given_up = True
+        for flight in self._flights.values():
+            flight.task.cancel()
+        if not self._flights:
+            self._is_empty.set()
+
+
+def _outcome(flight: Flight, task: Task[Performed]) -> Performed | None:
+    if task.cancelled():
+        # Before its first step. Later ones catch whatever comes.
+        return flight.attempt.failed(CancelledError())
+    if isinstance(task.exception(), MemoryError):
+        leave_out_of_memory()
+    return task.result() if task.exception() is None else None
