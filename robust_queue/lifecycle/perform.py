@@ -1,13 +1,11 @@
 """A claim ──▶ user code ──▶ an outcome. The one place where tasks are called."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime, tzinfo
+from datetime import datetime
 from traceback import clear_frames
 from typing import Any
 
-from django.utils import timezone, translation
+from django.utils import timezone
 
 from robust_queue import policies, registry, transactions
 from robust_queue.aliases import options_of
@@ -19,6 +17,7 @@ from robust_queue.compat import (
     context_of,
 )
 from robust_queue.configuration import BackendOptions
+from robust_queue.context import running
 from robust_queue.exceptions import SerializationError
 from robust_queue.stores.rows import Claim, Failed, Finished, Outcome
 
@@ -38,7 +37,7 @@ class Performed:
         """Tell the world. To be called by whoever has recorded the outcome."""
         match self.outcome:
             case Failed(retry_at=datetime()) as failure:
-                announce.retried(self.result, failure)
+                announce.retried(self.result, failure, self.error)
             case _:
                 announce.finished(self.result, self.error)
 
@@ -77,14 +76,15 @@ class Attempt:
         """Find out what is to be called, and tell that it begins."""
         self._task = registry.resolve(self.claim.task_path)
         self._args, self._kwargs = load_call(self.claim.arguments)
-        announce.started(self._result)
+        with running(self.claim):
+            announce.started(self._result)
         if self._task.takes_context:
             self._args.insert(0, context_of(self._task, self._result))
 
     def run(self) -> Performed:
         """Call the task, whatever kind of function it is, and wait for its end."""
         try:
-            with _locale_kept(), transactions.closed_behind(self.claim.task_path):
+            with running(self.claim), transactions.closed_behind(self.claim.task_path):
                 returned = self._task.call(*self._args, **self._kwargs)
             return self._finished(returned)
         except BaseException as error:
@@ -96,7 +96,7 @@ class Attempt:
         Connections are none of its business: those that it uses are in other threads.
         """
         try:
-            with _locale_kept():
+            with running(self.claim):
                 returned = await self._task.acall(*self._args, **self._kwargs)
             return self._finished(returned)
         except BaseException as error:
@@ -116,32 +116,6 @@ def _make_room(error: BaseException) -> None:
     """What a task has used up is freed with its frames, which its error holds."""
     if isinstance(error, MemoryError):
         clear_frames(error.__traceback__)
-
-
-@contextmanager
-def _locale_kept() -> Iterator[None]:
-    """The language and time zone that a task activates are its own, not the next's."""
-    language, zone = translation.get_language(), timezone.get_current_timezone()
-    try:
-        yield
-    finally:
-        if translation.get_language() != language:
-            _restore_language(language)
-        if timezone.get_current_timezone() != zone:
-            _restore_zone(zone)
-
-
-def _restore_language(language: str | None) -> None:
-    # Most had activated none, and shall go on to follow the settings.
-    translation.deactivate()
-    if language is not None and translation.get_language() != language:
-        translation.activate(language)
-
-
-def _restore_zone(zone: tzinfo) -> None:
-    timezone.deactivate()  # likewise
-    if timezone.get_current_timezone() != zone:
-        timezone.activate(zone)
 
 
 def _stored(returned: Any, options: BackendOptions) -> str:

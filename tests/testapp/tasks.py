@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 from django.db import DatabaseError, connection, connections, transaction
 from django.utils import timezone, translation
 
-from robust_queue import task
+from robust_queue import current_job, task
 from robust_queue.compat import signals  # noqa: F401
 from tests.testapp.models import Customer
 
@@ -211,3 +211,34 @@ def see_no_use_in_trying():
 @task(max_attempts=3, backoff=lambda exception, attempt: 1 / 0)
 def stumble_over_its_backoff():
     raise OSError("stumbles")
+
+
+def _job_here():
+    job = current_job()
+    return [job.id, job.task, job.queue, job.attempt]
+
+
+def _locale_here():
+    return [translation.get_language(), str(timezone.get_current_timezone())]
+
+
+@task
+def job_around():
+    return _job_here()
+
+
+@task
+async def job_around_coroutine():
+    await asyncio.sleep(0)
+    return _job_here()
+
+
+@task
+def locale_around():
+    return _locale_here()
+
+
+@task
+async def locale_around_coroutine():
+    await asyncio.sleep(0)
+    return _locale_here()
