@@ -5,6 +5,8 @@ from robust_queue.configuration import ConfigurationOptions, WorkerConfiguration
 SUPERVISOR = 1
 # A main thread and a heart, in every child.
 CHILD = 2
+# One for what they begin and tell, and one on which their own queries take turns.
+COROUTINES = 2
 
 
 def connections_needed(options: ConfigurationOptions, *, listens: bool = False) -> int:
@@ -24,9 +26,8 @@ def connections_needed(options: ConfigurationOptions, *, listens: bool = False) 
 
 def connections_of(worker: WorkerConfiguration, *, listens: bool = False) -> int:
     """The connections that one process of this worker holds at most."""
-    # Coroutines take turns on one.
-    has_coroutines = bool(getattr(worker, "coroutines", 0))
-    return CHILD + worker.threads + has_coroutines + listens
+    coroutines = COROUTINES if worker.coroutines else 0
+    return CHILD + worker.threads + coroutines + listens
 
 
 def worker_processes(options: ConfigurationOptions) -> int:

@@ -71,6 +71,7 @@ class TestDefaults:
             "process_boot_timeout": 5 * MINUTE,
             "shutdown_timeout": 5 * SECOND,
             "supervisor_pidfile": "tmp/pids/robust_queue_supervisor.pid",
+            "notifications": True,
             "preserve_finished_jobs": True,
             "clear_finished_jobs_after": timedelta(days=1),
             "clear_failed_jobs_after": None,

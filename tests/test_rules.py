@@ -156,7 +156,7 @@ class TestUnknownNames:
         assert problem.cure == (
             "Did you mean 'threads'?"
             " The options are queues, threads, coroutines, processes,"
-            " polling_interval."
+            " polling_interval, max_tasks, max_rss."
         )
 
     def test_no_guess_is_made_where_nothing_is_similar(self, settings):

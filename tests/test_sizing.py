@@ -28,14 +28,14 @@ def sound(settings):
 
 class TestArithmetic:
     def test_the_defaults(self):
-        # Supervisor 1, worker 3 + 2, dispatcher 2, scheduler 2.
-        assert connections_needed(ConfigurationOptions()) == 10
+        # Supervisor 1, worker 3 + 2 + 2, dispatcher 2, scheduler 2.
+        assert connections_needed(ConfigurationOptions()) == 12
 
     def test_every_process_counts(self):
         options = ConfigurationOptions(
             workers=[
-                WorkerConfiguration(threads=5, processes=2),
-                WorkerConfiguration(threads=1),
+                WorkerConfiguration(threads=5, processes=2, coroutines=0),
+                WorkerConfiguration(threads=1, coroutines=0),
             ],
             dispatchers=[DispatcherConfiguration(), DispatcherConfiguration()],
         )
@@ -47,11 +47,9 @@ class TestArithmetic:
         more = connections_needed(options, listens=True) - connections_needed(options)
         assert more == 4
 
-    def test_coroutines_share_one(self):
-        class WithCoroutines(WorkerConfiguration):
-            coroutines = 200
-
-        assert connections_of(WithCoroutines(threads=2)) == 2 + 2 + 1
+    def test_coroutines_share_two(self):
+        worker = WorkerConfiguration(threads=2, coroutines=200)
+        assert connections_of(worker) == 2 + 2 + 2
 
     def test_a_host_without_workers(self):
         options = ConfigurationOptions(workers=[], dispatchers=[])
@@ -117,10 +115,10 @@ class TestServer:
     def test_which_allows_fewer_connections_than_are_needed(self, settings):
         allowed = connections_allowed(connection)
         of_worker = allowed if KIND == "mariadb" else allowed - 1
-        # All but 1 for the supervisor, 2 for each of the three others.
-        settings.ROBUST_QUEUE = {"workers": [{"threads": of_worker - 7}]}
+        # All but 1 for the supervisor, 2 for each of the others and for coroutines.
+        settings.ROBUST_QUEUE = {"workers": [{"threads": of_worker - 9}]}
         assert check_databases(databases=["default"]) == []
-        settings.ROBUST_QUEUE = {"workers": [{"threads": of_worker - 6}]}
+        settings.ROBUST_QUEUE = {"workers": [{"threads": of_worker - 8}]}
         [message] = check_databases(databases=["default"])
         assert message.id == "robust_queue.W009"
         assert message.msg == (

@@ -47,9 +47,9 @@ def judge_host() -> Iterator[CheckMessage]:
 
 def judge_connections(alias: str) -> Iterator[CheckMessage]:
     """Compare what one supervisor needs with what its server allows."""
-    connection = connections[alias]
-    listens = connection.vendor == "postgresql"
-    needed = connections_needed(configuration.current(), listens=listens)
+    connection, options = connections[alias], configuration.current()
+    listens = connection.vendor == "postgresql" and options.notifications
+    needed = connections_needed(options, listens=listens)
     allowed = connections_allowed(connection)
     if allowed is not None and needed > allowed:
         yield messages.too_few_connections(alias, needed, allowed)

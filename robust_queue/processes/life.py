@@ -216,13 +216,19 @@ class Life(ABC):
             if not self._actor.is_busy:
                 break
             if self._is_time_up():
-                self._page.show_leaving()
-                return ExitCode.LEFT_BEHIND
+                return self._leave_behind()
             self._nap(min(pause, self._time_left()))
         self._actor.finish()
         self._heart.stop()
         self._sign_off()
         return ExitCode.DONE
+
+    def _leave_behind(self) -> int:
+        """Give up what still runs. What comes to its end meanwhile is recorded."""
+        self._page.show_leaving()
+        self._actor.give_up()
+        self._patiently(self._actor.turn)
+        return ExitCode.LEFT_BEHIND
 
     def _is_time_up(self) -> bool:
         self._heed()

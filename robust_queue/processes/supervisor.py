@@ -46,6 +46,7 @@ logger = logging.getLogger("robust_queue")
 
 LONGEST_NAP = 1.0
 NAP_WHILE_STOPPING = 0.05
+SECONDS_TO_LEAVE = 1.0
 SECONDS_TO_RECORD = 5.0
 # A loop that was away for longer has slept, and so may have everybody else.
 SLEPT = 5.0
@@ -175,7 +176,8 @@ class Supervisor:
         timeout = current().shutdown_timeout
         logger.info("Stopping (%s): tasks have %s to finish.", reason, timeout)
         self._mode = Mode.STOPPING
-        self._stop_by = clock.now() + timeout.total_seconds()
+        # They leave by themselves when the time is up, and have a moment for that.
+        self._stop_by = clock.now() + timeout.total_seconds() + SECONDS_TO_LEAVE
         self._household.ask_to_stop()
         tell(process_stopping, Supervisor, process=self._facts)
 

@@ -88,7 +88,7 @@ def test_queues_and_threads(supervised):
     assert worker["queues"] == ["reports*", "photos"]
     assert (worker["threads"], worker["polling_interval"]) == (1, 0.05)
     assert are("ready", unserved)
-    assert "1 process of 1 thread, queues reports*, photos" in supervisor.log
+    assert "1 process of 1 thread and 100 coroutines, queues reports*, photos" in supervisor.log
     assert "Queue 'mail' has ready jobs, and no worker" in supervisor.log
     assert supervisor.stop() == ExitCode.DONE
 
@@ -165,7 +165,7 @@ def test_a_dry_run_tells_what_would_run(transactional_db, tmp_path):
     told = command("--dry-run", "--threads", "9", "--pidfile", str(pidfile))
     # The settings of these supervisors leave out a backend that some tasks want.
     assert told.returncode == ExitCode.INCOMPLETE
-    assert "1 process of 9 threads, queues *" in told.stdout
+    assert "1 process of 9 threads and 100 coroutines, queues *" in told.stdout
     assert "reload" not in told.stdout
     assert not pidfile.exists()
     assert not Process.objects.exists()

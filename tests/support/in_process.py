@@ -28,6 +28,7 @@ class InProcess:
             page=self.page,
             trusts=lambda: self.trusts,
             wake=self.wakeup.set,
+            wake_supervisor=lambda: None,
         )
 
     def until(self, fact):
