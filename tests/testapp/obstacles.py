@@ -14,7 +14,7 @@ from pathlib import Path
 from django.dispatch import receiver
 
 from robust_queue.compat import signals
-from robust_queue.processes import child, listener, page, supervisor, worker
+from robust_queue.processes import child, lanes, listener, page, supervisor, worker
 
 
 def hang_before_registering(path):
@@ -77,14 +77,14 @@ def listen_slowly(path):
 
 def hold_back(path):
     """A job named "reserved" is taken, and not begun."""
-    run = worker.Worker._run
+    run = lanes.Threads._run
 
     def held_back(self, held):
         if '"reserved"' in held.claim.arguments:
             _wait(path)
         run(self, held)
 
-    worker.Worker._run = held_back
+    lanes.Threads._run = held_back
 
 
 def probe_often(seconds):
