@@ -4,6 +4,7 @@ from traceback import format_exception
 from typing import Any
 
 from robust_queue.stores.rows import Failed, Outcome
+from robust_queue.tracebacks import of_task
 
 CLASS_LENGTH = 255
 MESSAGE_LENGTH = 4_096
@@ -61,7 +62,7 @@ def _message(error: BaseException) -> str:
 
 def _formatted(error: BaseException) -> str:
     try:
-        return "".join(format_exception(error))
+        return "".join(format_exception(type(error), error, of_task(error)))
     except BaseException as broken:  # its __str__ may raise anything
         return f"{type(error).__name__}: <cannot be shown: {type(broken).__name__}>\n"
 

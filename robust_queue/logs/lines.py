@@ -32,6 +32,7 @@ from robust_queue.signals import (
     queue_paused,
     queue_resumed,
 )
+from robust_queue.tracebacks import of_task
 
 logger = logging.getLogger("robust_queue")
 
@@ -120,8 +121,7 @@ def _log_failure(result: AnyResult) -> None:
         _in_words(facts["wait"]),
         *_job(result),
         extra=facts,
-        # In flight while a failure is announced.
-        exc_info=sys.exception(),
+        exc_info=_in_flight(),
     )
 
 
@@ -203,6 +203,12 @@ def _reason(result: AnyResult) -> str:
     kind = type(error)
     name = f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
     return f"{name}: {message}"[:SHOWN_LENGTH] if message else name
+
+
+def _in_flight() -> tuple[Any, ...] | None:
+    """The error that is announced, as far as its task has to do with it."""
+    error = sys.exception()
+    return (type(error), error, of_task(error)) if error else None
 
 
 def _in_words(seconds: float | None) -> str:

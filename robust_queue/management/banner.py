@@ -13,6 +13,7 @@ from robust_queue.configuration import (
     current,
 )
 from robust_queue.models import Pause
+from robust_queue.processes.listener import can_listen
 from robust_queue.recurrence import Recurrence
 from robust_queue.rules import PriorityOrder
 from robust_queue.stores import store_for
@@ -55,6 +56,7 @@ def _facts(
     for dispatcher in options.effective_dispatchers:
         pause = _short(dispatcher.polling_interval)
         yield "dispatcher", f"every {pause}, up to {dispatcher.batch_size} jobs at once"
+    yield "wake-up", _wake_up(database, options)
     yield "scheduler", _scheduler(recurrences)
     yield "priorities", ", ".join(sorted(set(_orders(database))))
     yield "tasks", f"{len(tasks)} found"
@@ -95,6 +97,14 @@ def _worker(worker: WorkerConfiguration) -> str:
     coroutines = f" and {worker.coroutines} coroutines" if worker.coroutines else ""
     queues = ", ".join(worker.patterns)
     return f"{processes} of {threads}{coroutines}, queues {queues}"
+
+
+def _wake_up(database: str, options: ConfigurationOptions) -> str:
+    if can_listen(database):
+        return "by notifications where they arrive, else by polling"
+    workers = options.effective_workers
+    pauses = sorted({_short(each.polling_interval) for each in workers})
+    return f"by polling every {', '.join(pauses)}" if workers else "no worker"
 
 
 def _scheduler(recurrences: Sequence[Recurrence] | None) -> str:

@@ -88,7 +88,10 @@ def test_queues_and_threads(supervised):
     assert worker["queues"] == ["reports*", "photos"]
     assert (worker["threads"], worker["polling_interval"]) == (1, 0.05)
     assert are("ready", unserved)
-    assert "1 process of 1 thread and 100 coroutines, queues reports*, photos" in supervisor.log
+    assert (
+        "1 process of 1 thread and 100 coroutines, queues reports*, photos"
+        in supervisor.log
+    )
     assert "Queue 'mail' has ready jobs, and no worker" in supervisor.log
     assert supervisor.stop() == ExitCode.DONE
 
