@@ -4,6 +4,7 @@ What one of them may do is asked in test_flights.py, inside the process of the t
 """
 
 import time
+from signal import SIGQUIT
 
 import pytest
 
@@ -18,9 +19,11 @@ from tests.testapp.coroutine_tasks import (
     attend_again,
     block,
     cancel_itself,
+    clean_up,
     count_customers,
-    exit_after,
+    exit_when_told,
     fail,
+    insist,
     interrupt,
     leave_politely,
     nap,
@@ -36,14 +39,15 @@ from tests.testapp.witnessed_tasks import once
 def started(witnessed):
     """Starts supervisors whose workers know the coroutines of the tests."""
 
-    def start(threads=1, coroutines=50, **options):
+    def start(*arguments, threads=1, coroutines=50, **options):
         worker = {
             "threads": threads,
             "coroutines": coroutines,
             "polling_interval": 0.05,
             "processes": options.pop("processes", 1),
         }
-        return witnessed(workers=[worker], task_modules=MODULES, **options)
+        modules = {"task_modules": MODULES}
+        return witnessed(*arguments, workers=[worker], **modules, **options)
 
     return start
 
@@ -104,7 +108,7 @@ def test_nothing_that_a_coroutine_raises_harms_another(started, witness, corouti
 
 def test_busy_threads_keep_nothing_from_workers_that_are_free(started, witness):
     """What one has taken and has no thread for goes back, and the other takes it."""
-    long = once.enqueue("long", 4)
+    long = once.enqueue("long", 60)
     supervisor = started(processes=2).until_up(workers=2)
     supervisor.until(lambda: witness.has("begins", "long"))
     mixed = [
@@ -112,9 +116,8 @@ def test_busy_threads_keep_nothing_from_workers_that_are_free(started, witness):
         for n in range(60)
     ]
     supervisor.until(lambda: are("finished", *mixed), "the others have run")
-    assert not witness.has("ends", "long")
-    assert supervisor.stop() == ExitCode.DONE
-    assert are("finished", long)
+    assert supervisor.stop(SIGQUIT) == ExitCode.QUIT
+    assert are("ready", long)
     assert set(witness.count("begins").values()) == {1}
     attempts = FinishedExecution.objects.values_list("attempts", flat=True)
     assert set(attempts) == {1}
@@ -124,21 +127,23 @@ class TestCrashes:
     def test_what_ran_meets_its_crash_policy_and_what_had_not_begun_goes_back(
         self, started, witness
     ):
-        doomed, lucky = attend.enqueue("doomed", 60), attend_again.enqueue("lucky", 2)
+        doomed, lucky = attend.enqueue("doomed", 60), attend_again.enqueue("lucky")
         supervisor = started().until_up()
         supervisor.until(lambda: witness.has("begins", "doomed", "lucky"))
         (worker,) = supervisor.pids()
-        culprit = exit_after.enqueue(1)
+        culprit = exit_when_told.enqueue()
         supervisor.until(lambda: state_of(culprit) == "claimed")
         stuck = attend.enqueue("stuck")
         waiting = [attend.enqueue(f"{n}") for n in range(3)]
         supervisor.until(lambda: are("claimed", stuck, *waiting), "all are taken")
+        witness.let_exit()
+        supervisor.until(lambda: witness.count("begins")["lucky"] == 2)
+        witness.let_hurry()
         supervisor.until(lambda: are("finished", lucky, *waiting), "a successor works")
         assert are("failed", doomed, culprit, stuck)
         assert set(
             FailedExecution.objects.values_list("exception_class", flat=True)
         ) == {"robust_queue.processes.ProcessExitError"}
-        assert witness.count("begins")["lucky"] == 2
         for each in waiting:
             each.refresh()
             assert each.attempts == 1
@@ -156,13 +161,18 @@ class TestStops:
         assert found == ["finished"] * 10 + ["ready"] * 10
         assert len(witness.count("announced")) == 10
 
-    def test_what_outlives_the_shutdown_timeout_goes_back(self, started, witness):
-        long, short = attend.enqueue("long", 60), attend.enqueue("short", 0.5)
-        supervisor = started(shutdown_timeout=1).until_up()
-        supervisor.until(lambda: witness.has("begins", "long", "short"))
+    @pytest.mark.parametrize("mode", ["fork", "async"])
+    def test_what_outlives_the_shutdown_timeout_cleans_up_and_goes_back(
+        self, started, witness, mode
+    ):
+        long, short = clean_up.enqueue("long"), attend.enqueue("short", 0.5)
+        insisting = insist.enqueue("insisting")
+        supervisor = started("--mode", mode, shutdown_timeout=1).until_up()
+        supervisor.until(lambda: witness.has("begins", "long", "short", "insisting"))
         assert supervisor.stop() == ExitCode.LEFT_BEHIND
         assert are("ready", long)
-        assert are("finished", short)
+        assert are("finished", short, insisting)
+        assert witness.has("cleans-up", "long")
         assert states()
         long.refresh()
         assert long.attempts == 0

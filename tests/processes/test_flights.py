@@ -263,7 +263,8 @@ class TestBlocking:
         (warning,) = warnings()
         assert " in sleep: time.sleep(seconds)" in warning
 
-    def test_many_that_take_a_little_each_do_not_block(self, worker, warnings):
-        enqueue_all(tasks.block.bind(0.1) for _ in range(15))
-        worker.until(lambda: set(states().values()) == {"finished"})
+    def test_many_that_take_a_little_each_do_not_block(self, warnings):
+        with in_process(threads=1, coroutines=20) as worker:
+            enqueue_all(tasks.block.bind(0.04) for _ in range(20))
+            worker.until(lambda: set(states().values()) == {"finished"})
         assert warnings() == []

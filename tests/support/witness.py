@@ -33,6 +33,10 @@ class Witness:
         """From now on, what takes long begins and is over."""
         Path(f"{self.path}.hurry").touch()
 
+    def let_exit(self):
+        """Now those end their process that wait for it."""
+        Path(f"{self.path}.exit").touch()
+
     def events(self):
         """Event, label, process and moment, in the order in which they were told."""
         if not self.path.exists():

@@ -7,6 +7,7 @@ import threading
 import time
 from contextvars import ContextVar
 from datetime import timedelta
+from pathlib import Path
 
 from asgiref.sync import async_to_sync, sync_to_async
 from django.db import connection, transaction
@@ -15,7 +16,7 @@ from django.utils import translation
 from robust_queue import task
 from robust_queue.compat import signals
 from tests.testapp.models import Customer, Mark
-from tests.testapp.witnessed_tasks import tell
+from tests.testapp.witnessed_tasks import VARIABLE, hurry_path, tell
 
 MODULES = ["tests.testapp.coroutine_tasks", "tests.testapp.witnessed_tasks"]
 
@@ -25,7 +26,7 @@ leftover = ContextVar("leftover", default="nothing")
 def hold_up(sender, task_result, **kwargs):
     """One job holds up those that are to begin after it."""
     if "stuck" in task_result.args:
-        time.sleep(3)
+        time.sleep(60)
 
 
 signals.task_started.connect(hold_up)
@@ -46,9 +47,12 @@ async def attend(label, seconds=0.0):
 
 
 @task(max_attempts=100, backoff=lambda exception, attempt: timedelta(milliseconds=50))
-async def attend_again(label, seconds=0.0):
-    """The same, and runs again if its process dies."""
-    await attend.func(label, seconds)
+async def attend_again(label):
+    """Lasts until it is to hurry, and runs again if its process dies."""
+    tell("begins", label)
+    while not hurry_path().exists():
+        await asyncio.sleep(0.02)
+    tell("ends", label)
 
 
 @task
@@ -178,8 +182,9 @@ async def start_something_that_exits():
 
 
 @task
-async def exit_after(seconds):
-    await asyncio.sleep(seconds)
+async def exit_when_told():
+    while not Path(f"{os.environ[VARIABLE]}.exit").exists():
+        await asyncio.sleep(0.02)
     os._exit(7)
 
 
