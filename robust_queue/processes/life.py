@@ -161,6 +161,8 @@ class Life(ABC):
         self._actor.start()
         # Not earlier: who beats is not taken for stuck.
         self._heart.start()
+        # Before it is up: one who is up and has never come around is taken for stuck.
+        self._page.show_turn()
         self._page.show_up()
         self.wake_supervisor()
         self._tell(process_started)
