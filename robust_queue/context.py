@@ -7,7 +7,7 @@ import json
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
 from dataclasses import dataclass
 from datetime import timedelta, tzinfo
 from datetime import timezone as fixed_offset
@@ -36,6 +36,11 @@ class CurrentJob:
 def current_job() -> CurrentJob | None:
     """Return the job that runs here, or None outside of tasks."""
     return _current.get()
+
+
+def job_in(context: Context) -> CurrentJob | None:
+    """Return the job that runs in that context, seen from outside."""
+    return context.get(_current)
 
 
 _current: ContextVar[CurrentJob | None] = ContextVar("robust_queue_job", default=None)

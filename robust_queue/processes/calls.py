@@ -6,19 +6,15 @@ the event loop they are called on; ``asyncio.to_thread`` makes them in any of se
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextvars import ContextVar
 from typing import Any, ParamSpec, TypeVar
 
 from robust_queue import transactions
-from robust_queue.stores.rows import Claim
+from robust_queue.context import current_job
 
 from .connections import clean_up_after_task, prepare_for_task
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-# On whose behalf a coroutine runs, and whatever it has started.
-claim_in_flight: ContextVar[Claim] = ContextVar("claim_in_flight")
 
 
 class CallThreads(ThreadPoolExecutor):
@@ -31,8 +27,8 @@ class CallThreads(ThreadPoolExecutor):
     def submit(
         self, call: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs
     ) -> Future[R]:
-        claim = claim_in_flight.get(None)
-        caller = claim.task_path if claim else "A coroutine"
+        job = current_job()
+        caller = job.task if job else "A coroutine"
         return super().submit(_attended, caller, call, *args, **kwargs)
 
 

@@ -15,10 +15,10 @@ from uuid import UUID
 from asgiref.sync import AsyncToSync
 from django.db import connections
 
+from robust_queue.context import CurrentJob, job_in
 from robust_queue.lifecycle.perform import Attempt, Performed
-from robust_queue.stores.rows import Claim
 
-from .calls import CallThreads, claim_in_flight
+from .calls import CallThreads
 from .exits import leave_out_of_memory
 from .watchdog import Watchdog
 
@@ -60,7 +60,7 @@ class EventLoop:
         self._watchdog = Watchdog(
             self._loop,
             self._thread,
-            claim_of=self._claim_of,
+            job_of=self._job_of,
             in_flight=self._flights.__len__,
         )
         self._watchdog.start()
@@ -103,14 +103,14 @@ class EventLoop:
         for calls in (self._calls, self._other_calls):
             calls.shutdown(wait=False, cancel_futures=True)
 
-    def _claim_of(self, task: Task[Any]) -> Claim | None:
+    def _job_of(self, task: Task[Any]) -> CurrentJob | None:
         for flight in list(self._flights.values()):
             if flight.task is task:
-                return flight.attempt.claim
+                return job_in(flight.context)
         # One that a coroutine has started. Python 3.11 does not tell its context.
         if not hasattr(task, "get_context"):
             return None
-        return task.get_context().get(claim_in_flight)
+        return job_in(task.get_context())
 
     # ── On the loop ────────────────────────────────────────────────────────────
 
@@ -136,7 +136,6 @@ class EventLoop:
 
     def _take_off(self, flight: Flight) -> None:
         claim = flight.attempt.claim
-        flight.context.run(claim_in_flight.set, claim)
         flight.task = self._loop.create_task(
             flight.attempt.run_async(), name=str(claim.job_id), context=flight.context
         )

@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Any
 
 import robust_queue
-from robust_queue.stores.rows import Claim
+from robust_queue.context import CurrentJob
 
 logger = logging.getLogger("robust_queue")
 
@@ -34,14 +34,14 @@ class Watchdog(threading.Thread):
         loop: AbstractEventLoop,
         thread: threading.Thread,
         *,
-        claim_of: Callable[[Task[Any]], Claim | None],
+        job_of: Callable[[Task[Any]], CurrentJob | None],
         in_flight: Callable[[], int],
     ) -> None:
         super().__init__(name="robust_queue watchdog", daemon=True)
         self.is_needed = threading.Event()
         self._loop = loop
         self._thread = thread
-        self._claim_of = claim_of
+        self._job_of = job_of
         self._in_flight = in_flight
         self._is_over = threading.Event()
         self._told_at: dict[tuple[str, int], float] = {}
@@ -76,14 +76,14 @@ class Watchdog(threading.Thread):
         frame = self._place()
         if frame is None or self._is_told(frame):
             return
-        claim = self._claim_of(suspect) if suspect else None
+        job = self._job_of(suspect) if suspect else None
         logger.warning(
             "%s blocks the event loop%s: %s%s. Use await asyncio.sleep(), an async "
             "client, or asyncio.to_thread().",
-            claim.task_path if claim else "Something",
+            job.task if job else "Something",
             _beside(self._in_flight() - 1),
             _told(frame),
-            f" (job {claim.job_id})" if claim else "",
+            f" (job {job.id})" if job else "",
         )
 
     def _place(self) -> FrameType | None:

@@ -76,13 +76,13 @@ def test_an_errand_that_is_given_up_ends(tmp_path):
     path = tmp_path / "begun"
 
     def work():
-        path.touch()
+        path.write_text(str(os.getpid()))
         time.sleep(60)  # until it is ended
 
     errand = ForkedErrand(work, database="default", on_birth=lambda: None)
     errand.further()
-    until(path.exists, "it has begun")
+    pid = int(until(lambda: path.exists() and path.read_text(), "it has begun"))
     assert not errand.further()
     errand.give_up()
     with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+        os.waitpid(pid, os.WNOHANG)
