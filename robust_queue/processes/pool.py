@@ -1,15 +1,13 @@
 """A pool of threads that nothing can end."""
 
-import logging
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from queue import SimpleQueue
 
 from django.db import connections
 
-logger = logging.getLogger("robust_queue")
+from robust_queue.reports import report
 
 Errand = Callable[[], None]
 
@@ -50,9 +48,6 @@ class Pool:
         while (errand := self._errands.get()) is not None:
             try:
                 errand()
-            except BaseException:
-                # Even SystemExit: a thread less would be a slot less, silently. Where
-                # memory is used up, there is none for the log either.
-                with suppress(BaseException):
-                    thread = threading.current_thread()
-                    logger.exception("An errand failed in %s.", thread)
+            except BaseException as error:
+                # Even SystemExit: a thread less would be a slot less, silently.
+                report(error, "a thread did something for a job")

@@ -24,6 +24,7 @@ NEWEST_ONLY = [
     "test_deploys.py",
     "test_embedding.py",
     "test_errands.py",
+    "test_hooks.py",
     "test_options.py",
     "test_output.py",
     "test_queues_order.py",
