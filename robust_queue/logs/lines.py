@@ -246,6 +246,8 @@ def log_process_stopping(sender: type, *, process: ProcessFacts, **kwargs: Any) 
 
 @receiver(process_exited)
 def log_process_exited(sender: type, *, process: ProcessFacts, **kwargs: Any) -> None:
+    if _names.get(process.pid) == process.name:
+        del _names[process.pid]
     logger.info("%s stopped.", process)
 
 

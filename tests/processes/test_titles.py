@@ -66,7 +66,10 @@ def test_what_workers_tell_of_themselves_makes_a_title():
     assert [
         title_of(post.kind, json.loads(post.metadata))
         for post in posts("default", options, [])
-    ] == ["robust_queue: worker mail (5 threads)", "robust_queue: dispatcher"]
+    ] == [
+        "robust_queue: worker mail (5 threads, 100 coroutines)",
+        "robust_queue: dispatcher",
+    ]
 
 
 @on_linux
