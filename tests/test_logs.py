@@ -237,7 +237,7 @@ def a_worker(**details):
 class TestProcesses:
     @pytest.fixture
     def log(self, caplog):
-        caplog.set_level(logging.INFO, "robust_queue")
+        caplog.set_level(logging.DEBUG, "robust_queue")
         return lambda: [(each.levelname, each.getMessage()) for each in caplog.records]
 
     def test_from_the_start_to_the_end(self, log):
@@ -246,7 +246,7 @@ class TestProcesses:
             tell(signal, Actor, process=worker)
         assert log() == [
             ("INFO", "worker-1 started (queues mail* *, polling interval 0.1)."),
-            ("INFO", "worker-1 is stopping."),
+            ("DEBUG", "worker-1 is stopping."),
             ("INFO", "worker-1 stopped."),
         ]
 

@@ -241,7 +241,7 @@ def log_process_started(sender: type, *, process: ProcessFacts, **kwargs: Any) -
 
 @receiver(process_stopping)
 def log_process_stopping(sender: type, *, process: ProcessFacts, **kwargs: Any) -> None:
-    logger.info("%s is stopping.", process)
+    logger.debug("%s is stopping.", process)
 
 
 @receiver(process_exited)
