@@ -2,7 +2,12 @@
 
 import random
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import ClassVar
+from uuid import UUID
+
+from .page import Page
 
 LONGEST_PAUSE = 5.0
 
@@ -10,6 +15,19 @@ LONGEST_PAUSE = 5.0
 def jittered(seconds: float) -> float:
     """About as long: processes that start together must not go on in step."""
     return seconds * random.uniform(0.75, 1.25)  # noqa: S311
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What an actor is given by the life around it."""
+
+    identity: UUID
+    name: str
+    page: Page
+    # May it still think that its claims are its own?
+    trusts: Callable[[], bool]
+    wake: Callable[[], None]
+    wake_supervisor: Callable[[], None]
 
 
 class Actor(ABC):

@@ -27,13 +27,13 @@ from robust_queue.signals import (
 )
 
 from . import clock
-from .actor import LONGEST_PAUSE
+from .actor import LONGEST_PAUSE, Surroundings
 from .connections import dedicate, drop
 from .exits import ExitCode
 from .heart import Heart
 from .page import Page
 from .patience import Patience
-from .posts import Post, Surroundings
+from .posts import Post
 from .wakeup import Wakeup
 
 logger = logging.getLogger("robust_queue")

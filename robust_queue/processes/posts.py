@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from uuid import UUID
 
 from robust_queue.configuration import (
     ConfigurationOptions,
@@ -14,9 +13,9 @@ from robust_queue.configuration import (
 )
 from robust_queue.recurrence import Recurrence
 
-from .actor import Actor
+from .actor import Actor, Surroundings
 from .dispatcher import Dispatcher
-from .page import LEAST_SLOT, Page
+from .page import LEAST_SLOT
 from .patience import Patience
 from .scheduler import Scheduler
 from .worker import Worker
@@ -24,18 +23,6 @@ from .worker import Worker
 # A child that lived for less does not make up for the failures before it.
 SETTLED_AFTER = 30.0
 ROOM_FOR_A_FAILURE = 512 * 1024
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
-    """What the actor of a child is given by the process around it."""
-
-    identity: UUID
-    name: str
-    page: Page
-    trusts: Callable[[], bool]
-    wake: Callable[[], None]
-    wake_supervisor: Callable[[], None]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -73,18 +60,6 @@ def _workers(database: str, options: ConfigurationOptions) -> Iterator[Post]:
 
 
 def _worker(database: str, configuration: WorkerConfiguration) -> Post:
-    def make(around: Surroundings) -> Worker:
-        return Worker(
-            configuration,
-            database=database,
-            identity=around.identity,
-            name=around.name,
-            page=around.page,
-            trusts=around.trusts,
-            wake=around.wake,
-            wake_supervisor=around.wake_supervisor,
-        )
-
     return Post(
         database=database,
         actor=Worker,
@@ -97,7 +72,7 @@ def _worker(database: str, configuration: WorkerConfiguration) -> Post:
         slots=configuration.threads + configuration.coroutines,
         # A result of any size that is allowed, or a traceback: neither may be lost.
         slot_size=current().max_result_size + ROOM_FOR_A_FAILURE,
-        make=make,
+        make=lambda around: Worker(configuration, database=database, around=around),
     )
 
 

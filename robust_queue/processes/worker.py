@@ -5,7 +5,7 @@ The main thread claims, hands over to the lanes, and settles what they have done
 
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from uuid import UUID
 
 from robust_queue import registry
@@ -17,14 +17,13 @@ from robust_queue.lifecycle.settle import settle
 from robust_queue.stores.rows import Claim
 
 from . import clock
-from .actor import LONGEST_PAUSE, Actor, jittered
+from .actor import LONGEST_PAUSE, Actor, Surroundings, jittered
 from .capacity import Capacity, Count
 from .coroutines import Coroutines, is_coroutine
 from .fatigue import Fatigue
 from .lanes import Duty, Ended, Held, Lane, Threads
 from .listener import Listener, can_listen
 from .pace import Pace
-from .page import Page
 from .patience import Patience
 
 logger = logging.getLogger("robust_queue")
@@ -43,28 +42,19 @@ class Worker(Actor):
         configuration: WorkerConfiguration,
         *,
         database: str,
-        identity: UUID,
-        name: str,
-        page: Page,
-        trusts: Callable[[], bool],
-        wake: Callable[[], None],
-        wake_supervisor: Callable[[], None],
+        around: Surroundings,
     ) -> None:
         super().__init__(database)
         self._configuration = configuration
-        self._identity = identity
-        self._name = name
-        self._page = page
-        self._trusts = trusts
-        self._wake = wake
-        self._wake_supervisor = wake_supervisor
+        self._around = around
+        self._page = page = around.page
         duty = Duty(
             database=database,
-            worker_name=name,
+            worker_name=around.name,
             page=page,
-            may_begin=lambda: not self._is_stopping and trusts(),
+            may_begin=lambda: not self._is_stopping and around.trusts(),
             on_end=self._note_end,
-            wake=wake,
+            wake=around.wake,
         )
         self._threads = Threads(page.slots[: configuration.threads], duty)
         self._coroutines = Coroutines(page.slots[configuration.threads :], duty)
@@ -76,16 +66,15 @@ class Worker(Actor):
         self._reluctance = Patience()
         self._is_stopping = False
         self._next_inspection = 0.0
-        self._listener = (
-            Listener(configuration, database=database, on_news=self._note_news)
-            if can_listen(database)
-            else None
-        )
-        self._has_news = False  # set by the listener
         self._fatigue = Fatigue(configuration)
-        self._pace = Pace(
-            configuration.polling_interval.total_seconds(), hears=self._hears
-        )
+        self._listener: Listener | None = None
+        if can_listen(database):
+            self._listener = Listener(
+                configuration, database=database, on_news=self._note_news
+            )
+        self._has_news = False  # set by the listener
+        interval = configuration.polling_interval.total_seconds()
+        self._pace = Pace(interval, hears=self._hears)
 
     def start(self) -> None:
         if any(map(is_coroutine, registry.discover().values())):
@@ -139,7 +128,7 @@ class Worker(Actor):
 
     def _claim(self) -> float:
         # A process that may have been taken for dead begins nothing new.
-        if not self._trusts():
+        if not self._around.trusts():
             return LONGEST_PAUSE
         if not self._reluctance.is_over:
             return self._reluctance.left
@@ -150,7 +139,7 @@ class Worker(Actor):
             return min(self._capacity.pause(room, now=clock.now()), LONGEST_PAUSE)
         claims = claim(
             self.database,
-            process_id=self._identity,
+            process_id=self._around.identity,
             queues=self._configuration.patterns,
             limit=limit,
         )
@@ -194,13 +183,13 @@ class Worker(Actor):
 
     def _note_news(self) -> None:
         self._has_news = True
-        self._wake()
+        self._around.wake()
 
     # ── Settle ─────────────────────────────────────────────────────────────────
 
     def _note_end(self, ended: Ended) -> None:
         self._ended.append(ended)
-        self._wake()
+        self._around.wake()
 
     def _settle(self) -> None:
         """Record what has ended. An error leaves the rest for the next turn."""
@@ -237,9 +226,9 @@ class Worker(Actor):
     def _ask_for_successor_if_tired(self) -> None:
         reason = "" if self._page.is_tired else self._fatigue.reason
         if reason:
-            logger.info("%s asks for a successor: %s.", self._name, reason)
+            logger.info("%s asks for a successor: %s.", self._around.name, reason)
             self._page.show_tired()
-            self._wake_supervisor()
+            self._around.wake_supervisor()
 
     # ── Inspect ────────────────────────────────────────────────────────────────
 
@@ -249,7 +238,7 @@ class Worker(Actor):
         The database may have granted a claim whose reply never came.
         """
         known = {(held.claim.job_id, held.claim.token) for held in self._held.values()}
-        claims = recover.claims_of(self.database, self._identity)
+        claims = recover.claims_of(self.database, self._around.identity)
         strangers = [each for each in claims if (each.job_id, each.token) not in known]
         released = release(self.database, strangers)
         if released:

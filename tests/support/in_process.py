@@ -4,6 +4,7 @@ import time
 from contextlib import contextmanager
 
 from robust_queue.configuration import WorkerConfiguration
+from robust_queue.processes.actor import Surroundings
 from robust_queue.processes.page import Page
 from robust_queue.processes.wakeup import Wakeup
 from robust_queue.processes.worker import Worker
@@ -20,9 +21,7 @@ class InProcess:
         self.wakeup = Wakeup()
         self.page = Page(options.threads + options.coroutines)
         self.trusts = True
-        self.worker = Worker(
-            options,
-            database="default",
+        around = Surroundings(
             identity=a_process(),
             name="worker",
             page=self.page,
@@ -30,6 +29,7 @@ class InProcess:
             wake=self.wakeup.set,
             wake_supervisor=lambda: None,
         )
+        self.worker = Worker(options, database="default", around=around)
 
     def until(self, fact):
         """Take turns until the fact is there."""
