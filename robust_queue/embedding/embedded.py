@@ -3,15 +3,21 @@
 import atexit
 import logging
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from django.db import connections
 
 from robust_queue import logs, registry
 from robust_queue.aliases import database_to_serve
-from robust_queue.configuration import ConfigurationOptions, current
+from robust_queue.configuration import (
+    ConfigurationOptions,
+    DispatcherConfiguration,
+    WorkerConfiguration,
+    current,
+)
 from robust_queue.exceptions import RobustQueueError
 from robust_queue.lifecycle.install import recurrences_of
 from robust_queue.processes.assembly import family_of, notices, seats_of
@@ -21,27 +27,30 @@ from robust_queue.rules import RunMode
 
 logger = logging.getLogger("robust_queue")
 
-# What a stop may take beyond shutdown_timeout: to leave, and to tell the database.
+# What the end may take beyond the last task, and what a hurried one may take.
+SECONDS_TO_SIGN_OFF = 2.0
 SECONDS_TO_LEAVE = 10.0
 
 
 class Embedded:
     """Runs the queue from ``start()`` to ``stop()``, or for a ``with`` block.
 
-    Without a configuration it is that of the settings. Both methods may be called from
-    any thread; a program that forks calls ``start()`` in the process that is to work.
+    What is not given is as in the settings. Both methods may be called from any thread;
+    a program that forks calls ``start()`` in the process that is to work.
     """
 
     def __init__(
         self,
         *,
         database: str | None = None,
-        configuration: ConfigurationOptions | None = None,
+        workers: Sequence[WorkerConfiguration] | None = None,
+        dispatchers: Sequence[DispatcherConfiguration] | None = None,
     ) -> None:
         self._database = database
-        self._configuration = configuration
+        self._changes = {"workers": workers, "dispatchers": dispatchers}
         self._supervisor: Supervisor | None = None
         self._thread: threading.Thread | None = None
+        self._is_stopping = False
 
     def __enter__(self) -> Self:
         self.start()
@@ -57,13 +66,14 @@ class Embedded:
 
     @property
     def is_running(self) -> bool:
+        """Is it at work, or is a task that it began?"""
         return self._thread is not None and self._thread.is_alive()
 
     def start(self) -> None:
         """Begin to work, in threads; a database that is away is waited for there."""
         if self.is_running:
-            raise RobustQueueError("It is running already.")
-        self._supervisor = self._assembled()
+            raise RobustQueueError("It is running already, or has not come to its end.")
+        self._supervisor, self._is_stopping = self._assembled(), False
         self._thread = threading.Thread(
             target=self._run,
             args=[self._supervisor],
@@ -71,28 +81,48 @@ class Embedded:
             daemon=True,
         )
         self._thread.start()
-        # Before the interpreter ends its threads, should nobody have called stop().
-        atexit.register(self.stop)
+        # While its threads still run: they end with the interpreter.
+        atexit.register(self.leave)
 
-    def stop(self) -> None:
-        """Let running tasks finish for ``shutdown_timeout``, and give the rest back."""
-        atexit.unregister(self.stop)
+    def stop(self) -> bool:
+        """Take no new work, and wait for running tasks up to ``shutdown_timeout``.
+
+        False if some still run. They go on, and are recorded when they have finished;
+        what is not over when the program ends goes back to the queue.
+        """
         if self._supervisor is None or self._thread is None:
-            return
-        self._supervisor.ask_to_stop()
-        timeout = current().shutdown_timeout.total_seconds() + SECONDS_TO_LEAVE
-        self._thread.join(timeout)
-        if self._thread.is_alive():
-            logger.error("The queue did not come to an end within %g s.", timeout)
+            return True
+        self._is_stopping = True
+        self._supervisor.ask_to_finish()
+        timeout = current().shutdown_timeout.total_seconds()
+        self._thread.join(timeout + SECONDS_TO_SIGN_OFF)
+        if self.is_running:
+            logger.warning("Tasks still run after %g s, and go on.", timeout)
+            return False
+        atexit.unregister(self.leave)
+        return True
+
+    def leave(self) -> None:
+        """Stop, and give back what still runs: for a program that is about to end."""
+        if not self._is_stopping:
+            self.stop()
+        if self.is_running and self._supervisor and self._thread:
+            self._supervisor.ask_to_quit()
+            self._thread.join(SECONDS_TO_LEAVE)
 
     def _assembled(self) -> Supervisor:
-        options = replace(self._configuration or current(), mode=RunMode.ASYNC)
+        options = self._options()
         database = database_to_serve(self._database)
         registry.discover()
         for line in notices(options):
             logger.warning("%s", line)
         seats = seats_of(database, options, recurrences_of(database))
         return Supervisor(database, seats, family=family_of(options))
+
+    def _options(self) -> ConfigurationOptions:
+        given: dict[str, Any]
+        given = {name: it for name, it in self._changes.items() if it is not None}
+        return replace(current(), mode=RunMode.ASYNC, **given)
 
     def _run(self, supervisor: Supervisor) -> None:
         logs.take_over()

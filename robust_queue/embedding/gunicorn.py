@@ -23,4 +23,4 @@ def post_worker_init(worker: Any) -> None:
 def worker_exit(server: Any, worker: Any) -> None:
     """Stop, in a worker that is about to end."""
     while _running:
-        _running.pop().stop()
+        _running.pop().leave()

@@ -34,7 +34,7 @@ def with_lifespan(
 async def _live(embedded: "Embedded", receive: Receive, send: Send) -> None:
     while True:
         phase = (await receive())["type"].removeprefix("lifespan.")
-        action = embedded.start if phase == "startup" else embedded.stop
+        action = embedded.start if phase == "startup" else embedded.leave
         try:
             await sync_to_async(action, thread_sensitive=False)()
         except Exception as error:

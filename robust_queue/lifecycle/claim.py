@@ -10,9 +10,16 @@ from robust_queue.stores.rows import Claim, Selection
 
 
 def claim(
-    database: str, *, process_id: UUID, queues: Sequence[str] = ("*",), limit: int = 1
+    database: str,
+    *,
+    process_id: UUID,
+    queues: Sequence[str] = ("*",),
+    limit: int = 1,
+    is_likely: bool = True,
 ) -> list[Claim]:
     """Take up to ``limit`` jobs from these queues, in order.
+
+    ``is_likely`` tells whether any are expected; a poll in vain is then cheaper.
 
     All of them carry one token, made here. Should the database's reply get lost, the
     jobs that carry the token are known to be this process's.
@@ -25,4 +32,5 @@ def claim(
         process_id=process_id,
         token=uuid4(),
         now=timezone.now(),
+        is_likely=is_likely,
     )

@@ -12,12 +12,12 @@ import logging
 import time
 from collections.abc import Iterable
 
-from django.db import connections, transaction
+from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from robust_queue.configuration import current
 from robust_queue.stores import store_for
-from robust_queue.transactions import is_inside_a_test
+from robust_queue.transactions import is_inside_a_test, on_commit
 
 logger = logging.getLogger("robust_queue")
 
@@ -46,7 +46,7 @@ def wake(database: str, queues: Iterable[str] = EVERY_QUEUE) -> None:
         news = _news_of(connection)
         news.add(queues)
         # Each time: a savepoint that is rolled back takes its hooks along.
-        transaction.on_commit(news.send, using=database, robust=True)
+        on_commit(database, news.send)
 
 
 class News:

@@ -59,5 +59,5 @@ class Actor(ABC):
     def give_up(self) -> None:  # noqa: B027
         """The time is up: end what can be ended, and leave the rest behind."""
 
-    def finish(self) -> None:  # noqa: B027
-        """The last errands of a process that is no longer busy."""
+    def finish(self, *, timeout: float) -> None:  # noqa: B027
+        """End what was started; errands under way have so long to come to an end."""

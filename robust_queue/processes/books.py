@@ -20,7 +20,7 @@ from robust_queue.models import Process
 from . import clock, undertaker
 from .actor import LONGEST_PAUSE, jittered
 from .children import Child
-from .connections import briefly, close_all, dedicate, drop
+from .connections import briefly, dedicate, drop
 from .errands import PATIENCE, Errand, Work
 from .families import Family
 from .patience import Patience
@@ -103,7 +103,8 @@ class Books:
                 errand.give_up()
         with suppress(Error):
             Process.objects.using(self._database).strike_off(self._identity)
-        close_all()
+        # Not more: connections and pools of others may be in this process.
+        drop(self._database)
 
     def _note_trouble(self, error: Exception) -> None:
         if self._patience.is_worth_telling:

@@ -1,7 +1,7 @@
 """Coroutines: the lane of ``async def`` tasks, hundreds of them on one event loop.
 
-A helper thread does what is synchronous about a job: it begins it, which may query, and
-announces its end. Nothing is started before the first coroutine comes.
+Helper threads do what is synchronous about a job: one begins it, which may query, and
+others announce its end. Nothing is started before the first coroutine comes.
 """
 
 from collections.abc import Iterable
@@ -18,10 +18,19 @@ from .flights import EventLoop
 from .lanes import Duty, Held, Lane
 from .pool import Errand, Pool
 
+# Whoever listens for the end of a job may take long, and its place is free only then.
+ANNOUNCERS = 3
+
 
 def is_coroutine(task: AnyTask | None) -> bool:
     """Is this a task that can be awaited?"""
     return task is not None and iscoroutinefunction(task.func)
+
+
+def _started(pool: Pool) -> Pool:
+    """Only then is it worth to be kept."""
+    pool.start()
+    return pool
 
 
 class Coroutines(Lane):
@@ -29,19 +38,21 @@ class Coroutines(Lane):
 
     def __init__(self, slots: Iterable[int], duty: Duty) -> None:
         super().__init__(slots, duty)
-        self._helper: Pool | None = None
+        self._beginner: Pool | None = None
+        self._helpers: Pool | None = None
         self._loop: EventLoop | None = None
 
     def submit(self, errand: Errand) -> None:
-        """Do it in the helper thread, one after the other."""
-        if self._helper is None:
-            self._helper = Pool(1, "robust_queue helper")
-            self._helper.start()
-        self._helper.submit(errand)
+        """Do it in one of the helper threads."""
+        if self._helpers is None:
+            self._helpers = _started(Pool(ANNOUNCERS, "robust_queue announcer"))
+        self._helpers.submit(errand)
 
     def run(self, held: Held) -> None:
         self._loop = self._loop or EventLoop()
-        self.submit(partial(self._run, held, self._loop))
+        if self._beginner is None:
+            self._beginner = _started(Pool(1, "robust_queue beginner"))
+        self._beginner.submit(partial(self._run, held, self._loop))
 
     def cancel(self, job_id: UUID) -> bool:
         """Cancel the coroutine of a job; False if it is not in flight."""
@@ -54,8 +65,9 @@ class Coroutines(Lane):
 
     def finish(self, timeout: float) -> None:
         """End the threads, as far as there are any."""
-        if self._helper is not None:
-            self._helper.finish(timeout)
+        for helpers in (self._beginner, self._helpers):
+            if helpers is not None:
+                helpers.finish(timeout)
         if self._loop is not None:
             self._loop.finish(timeout)
 

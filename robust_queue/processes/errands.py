@@ -29,15 +29,19 @@ class Errand(ABC):
 
     @abstractmethod
     def send(self) -> None:
-        """Send it out; an OSError puts it off."""
+        """Send it out; an OSError or a RuntimeError puts it off."""
 
     @abstractmethod
     def succeeded(self) -> bool | None:
         """What it came to; None if it is still out."""
 
     @abstractmethod
+    def end(self) -> None:
+        """End it, wherever it is, without waiting for that."""
+
+    @abstractmethod
     def give_up(self) -> None:
-        """End it, wherever it is."""
+        """End it, and forget it."""
 
     def further(self) -> bool:
         """Take the next step; tell whether it has been done."""
@@ -60,14 +64,11 @@ class Errand(ABC):
         try:
             self.send()
             self._is_out = True
-        except OSError as error:
-            logger.warning(
-                "Cannot fork, again in %.1f s: %s", self._patience.fail(), error
-            )
+        except (OSError, RuntimeError) as error:
+            pause = self._patience.fail()
+            logger.warning("Cannot be sent out, again in %.1f s: %s", pause, error)
 
     def _end_if_overdue(self) -> None:
         if clock.now() > self._begun + LONGEST:
             logger.error("Somebody who was told of a crash does not come to an end.")
-            self.give_up()
-            self._is_out = False
-            self._patience.fail()
+            self.end()

@@ -4,6 +4,7 @@ Long-lived processes grow, because libraries leak and memory gets scattered. A f
 now and then keeps that within bounds.
 """
 
+import logging
 import os
 import random
 import resource
@@ -14,9 +15,13 @@ from robust_queue.configuration import WorkerConfiguration
 
 from . import clock
 
+logger = logging.getLogger("robust_queue")
+
 # Workers that were started together must not be replaced together.
 JITTER = 0.2
 BETWEEN_WEIGHINGS = 1.0
+# A limit that is nearly reached at birth would have workers replaced without end.
+MOST_AT_BIRTH = 0.9
 PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -29,6 +34,15 @@ class Fatigue:
         self._tasks = 0
         self._next_weighing = 0.0
 
+    def begin(self) -> None:
+        """Compare the limit with what a fresh process has, which nothing can lower."""
+        if self._max_rss and rss() > self._max_rss * MOST_AT_BIRTH:
+            logger.warning(
+                "max_rss is not heeded: a fresh worker has %s in use already.",
+                _in_words(rss()),
+            )
+            self._max_rss = None
+
     def add(self, tasks: int) -> None:
         """So many tasks were run."""
         self._tasks += tasks
@@ -39,7 +53,7 @@ class Fatigue:
         if self._max_tasks and self._tasks >= self._max_tasks:
             return f"it has run {self._tasks} tasks"
         if self._max_rss and self._is_time_to_weigh() and rss() > self._max_rss:
-            return f"it has grown to {rss() / 1024**2:.0f} MiB"
+            return f"it has grown to {_in_words(rss())}"
         return ""
 
     def _is_time_to_weigh(self) -> bool:
@@ -56,6 +70,10 @@ def rss() -> int:
     except OSError:
         most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return most if sys.platform == "darwin" else most * 1024
+
+
+def _in_words(size: int) -> str:
+    return f"{size / 1024**2:.0f} MiB"
 
 
 def _a_little_less(limit: int | None) -> int | None:

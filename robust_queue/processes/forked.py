@@ -125,9 +125,13 @@ class ForkedErrand(Errand):
         self._pid = None
         return not code
 
-    def give_up(self) -> None:
+    def end(self) -> None:
         if self._pid is not None:
             os.kill(self._pid, SIGKILL)
+
+    def give_up(self) -> None:
+        self.end()
+        if self._pid is not None:
             os.waitpid(self._pid, 0)
             self._pid = None
 

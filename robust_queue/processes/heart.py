@@ -83,11 +83,11 @@ class Heart(threading.Thread):
             self._page.show_life()
         drop(self._database)
 
-    def stop(self) -> None:
+    def stop(self, timeout: float = 2 * STATEMENT_PATIENCE) -> None:
         """Stop beating; the last beat may be under way for a little longer."""
         self._stopped.set()
         if self.is_alive():
-            self.join(2 * STATEMENT_PATIENCE)
+            self.join(timeout)
 
     def _watch_trust(self) -> None:
         """Look when trust ends, however long a beat may hang at that moment."""
@@ -119,7 +119,9 @@ class Heart(threading.Thread):
     def _pause(self) -> float:
         if self._patience.failures:
             return self._patience.left
-        return self._interval * random.uniform(0.9, 1.0)  # noqa: S311
+        # From the last one on: before the first, a hook may have taken long.
+        pause = self._interval * random.uniform(0.9, 1.0)  # noqa: S311
+        return max(self._page.last_beat + pause - clock.now(), 0.0)
 
     @property
     def _interval(self) -> float:

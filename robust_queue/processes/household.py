@@ -71,9 +71,10 @@ class Household:
                 supervisor_id=self._supervisor_id,
                 wake_supervisor=self._wake_supervisor,
             )
-        except OSError as error:
+        except (OSError, RuntimeError) as error:
+            # No process, or no thread, can be started at the moment.
             pause = post.patience.fail()
-            logger.error("Cannot fork, again in %.1f s: %s", pause, error)  # noqa: TRY400
+            logger.error("Nobody is born, again in %.1f s: %s", pause, error)  # noqa: TRY400
             return None
         self.children.append(child)
         return child
@@ -87,8 +88,12 @@ class Household:
             child.ask_to_stop()
 
     def relieve(self) -> None:
-        """Make all stop when what they run is over, however long that takes."""
+        """Make all stop when what they run is over, however long that takes.
+
+        Should that be called off, their posts are not to wait for their last task.
+        """
         for child in self.children:
+            child.page.show_tired()
             child.relieve()
 
     def dismiss(self) -> None:

@@ -39,6 +39,7 @@ from .wakeup import Wakeup
 logger = logging.getLogger("robust_queue")
 
 STATEMENT_PATIENCE = 30
+SECONDS_TO_FINISH = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +144,7 @@ class Life(ABC):
                     logger.warning("%s waits for the database: %s", self.name, error)
                 self._nap(patience.fail())
             else:
+                self._begin()
                 return True
         return False
 
@@ -158,14 +160,17 @@ class Life(ABC):
             metadata=self._birth.post.metadata,
         )
         self._page.show_beat(begun)
+
+    def _begin(self) -> None:
+        # Part of booting: who is up has been warmed up, however long that takes.
+        self._tell(process_started)
         self._actor.start()
         # Not earlier: who beats is not taken for stuck.
         self._heart.start()
-        # Before it is up: one who is up and has never come around is taken for stuck.
+        # Before it is up: who is up and has never come around is taken for stuck.
         self._page.show_turn()
         self._page.show_up()
         self.wake_supervisor()
-        self._tell(process_started)
 
     # ── Turns ──────────────────────────────────────────────────────────────────
 
@@ -203,13 +208,15 @@ class Life(ABC):
 
     def _begin_to_stop(self) -> None:
         """Begin nothing new. Asked again, a limit may be set where there was none."""
-        if self._stop_by is None:
-            self._actor.stop()
-            self._tell(process_stopping)
+        is_first = self._stop_by is None
         if self._has_no_limit:
             self._stop_by = math.inf
         elif self._stop_by in (None, math.inf):
             self._stop_by = clock.now() + current().shutdown_timeout.total_seconds()
+        if is_first:
+            self._actor.stop()
+            # Last: a hook that takes long does not put off the end.
+            self._tell(process_stopping)
 
     def _stop(self) -> int:
         """Let running tasks finish, record what they came to, and sign off."""
@@ -220,7 +227,7 @@ class Life(ABC):
             if self._is_time_up():
                 return self._leave_behind()
             self._nap(min(pause, self._time_left()))
-        self._actor.finish()
+        self._actor.finish(timeout=SECONDS_TO_FINISH)
         self._heart.stop()
         self._sign_off()
         return ExitCode.DONE
@@ -231,6 +238,11 @@ class Life(ABC):
         self._actor.give_up()
         self._patiently(self._actor.turn)
         return ExitCode.LEFT_BEHIND
+
+    def abandon(self) -> None:
+        """End the threads of a life whose process goes on; those that run, later."""
+        self._heart.stop(timeout=0)
+        self._actor.finish(timeout=0)
 
     def _is_time_up(self) -> bool:
         self._heed()

@@ -9,7 +9,7 @@ come through, and whenever one does not, the worker polls as if there were no li
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
@@ -54,7 +54,7 @@ def _is_psycopg3() -> bool:
     return bool(is_psycopg3)
 
 
-class Listener(threading.Thread):
+class Listener:
     """Wakes its worker when one of its queues has ready jobs."""
 
     def __init__(
@@ -64,13 +64,15 @@ class Listener(threading.Thread):
         database: str,
         on_news: Callable[[], None],
     ) -> None:
-        super().__init__(name="robust_queue listener", daemon=True)
         self._configuration = configuration
         self._database = database
         self._on_news = on_news
-        self._name = uuid4().hex
+        self._token = uuid4().hex
+        self._thread = threading.Thread(
+            target=self._run, name="robust_queue listener", daemon=True
+        )
         self._wakeup = Wakeup()
-        self._is_stopped = False
+        self._is_over = False
         self._patience = Patience(first=1.0, longest=LONGEST_SILENCE)
         # Written by both threads, each a plain value: when the probe under way was
         # sent, and when the next one is due.
@@ -87,40 +89,47 @@ class Listener(threading.Thread):
         it within the reply, and lose all those that come later.
         """
         due = self._next_probe
-        if due is not None and clock.now() >= due and not self._probe_sent_at:
-            self._next_probe = None
-            self._probe_sent_at = clock.now()
-            store_for(self._database).probe(self._name)
-            self._wakeup.set()
+        if due is None or clock.now() < due or self._probe_sent_at:
+            return
+        self._next_probe, self._probe_sent_at = None, clock.now()
+        try:
+            store_for(self._database).probe(self._token)
+        except Exception:
+            # Never sent, so it is not for the listener to answer for.
+            self._next_probe, self._probe_sent_at = due, None
+            raise
+        self._wakeup.set()
+
+    def start(self) -> None:
+        self._thread.start()
 
     def stop(self, timeout: float = PATIENCE) -> None:
         """End the thread, and with it the connection."""
-        self._is_stopped = True
+        self._is_over = True
         self._wakeup.set()
-        if self.is_alive():
-            self.join(timeout)
+        if self._thread.is_alive():
+            self._thread.join(timeout)
 
     # ── The thread ─────────────────────────────────────────────────────────────
 
-    def run(self) -> None:
-        while not self._is_stopped:
+    def _run(self) -> None:
+        while not self._is_over:
             try:
                 self._listen()
             except Exception as error:
                 self._tell_of_silence(error)
             finally:
                 self._forget()
-            if not self._is_stopped:
+            if not self._is_over:
                 self._wakeup.wait(self._patience.left)
-        drop(self._database)
 
     def _listen(self) -> None:
         line = self._open()
         self._probe_sent_at, self._next_probe = None, clock.now()
         # What became ready before is told by nobody.
         self._on_news()
-        while not self._is_stopped:
-            self._heed(list(_received(line)))
+        while not self._is_over:
+            self._heed(self._received(line))
             self._judge_silence()
             # Until something arrives, the worker has sent a probe, or one is late.
             self._wakeup.wait(self._until_late(), line.fileno())
@@ -129,15 +138,25 @@ class Listener(threading.Thread):
         dedicate(self._database, patience=PATIENCE)
         connection = connections[self._database]
         with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_backend_pid()")
+            (session,) = cursor.fetchone()
+            if session != connection.connection.info.backend_pid:
+                # To LISTEN in a session that is somebody else's the next moment would
+                # make that one receive, and keep, what it never asked for.
+                raise DeafError("a pooler is in between, which may share sessions")
             cursor.execute(f"LISTEN {CHANNEL}")
         return connection.connection
+
+    def _received(self, line: Any) -> list[News]:
+        with connections[self._database].wrap_database_errors:
+            return [News.of(each.payload) for each in line.notifies(timeout=0)]
 
     def _until_late(self) -> float:
         sent = self._probe_sent_at
         return BETWEEN_PROBES if sent is None else sent + PATIENCE - clock.now()
 
     def _heed(self, received: list[News]) -> None:
-        if any(each.probe == self._name for each in received):
+        if any(each.probe == self._token for each in received):
             self._tell_of_sound()
         if any(map(self._is_for_us, received)):
             self._on_news()
@@ -160,10 +179,7 @@ class Listener(threading.Thread):
 
     def _judge_silence(self) -> None:
         if self._until_late() <= 0:
-            raise DeafError(
-                "they are sent and do not arrive, as behind a pooler that shares "
-                "sessions"
-            )
+            raise DeafError("they are sent and do not arrive")
 
     def _tell_of_silence(self, error: Exception) -> None:
         # Told once, and again when it has been heard in between.
@@ -185,8 +201,3 @@ class Listener(threading.Thread):
         drop(self._database)
         # It may be in the middle of a long nap.
         self._on_news()
-
-
-def _received(line: Any) -> Iterator[News]:
-    for notification in line.notifies(timeout=0):
-        yield News.of(notification.payload)

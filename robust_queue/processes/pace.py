@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from . import clock
 from .actor import LONGEST_PAUSE, jittered
 
 # Longer than a sender of news keeps silent, see lifecycle/wake.py: what it did not
@@ -17,16 +18,28 @@ class Pace:
     def __init__(self, interval: float, *, hears: Callable[[], bool]) -> None:
         self._interval = interval
         self._hears = hears
-        self._next = SECOND_LOOK
+        self._step = SECOND_LOOK
+        self._next_look = 0.0
+
+    @property
+    def is_busy(self) -> bool:
+        """Has there been work, or news of some, a moment ago?"""
+        return self._step <= SECOND_LOOK
 
     def quicken(self) -> None:
         """There was work, or news of some: more may come any moment."""
-        self._next = SECOND_LOOK
+        self._step = SECOND_LOOK
+        self._next_look = clock.now() + SECOND_LOOK
 
-    def pause(self) -> float:
-        """Seconds until the next look, not in step with other workers."""
+    def pause(self, looked_at: float) -> float:
+        """Seconds until the next look, given when the latest was begun.
+
+        A look that came before its time, because a task had ended, does not count:
+        the one that was planned is still to come.
+        """
+        if looked_at >= self._next_look:
+            self._step = min(2 * self._step, RARELY)
+            self._next_look = looked_at + jittered(self._step)
         if not self._hears():
-            self.quicken()
             return jittered(self._interval)
-        pause, self._next = self._next, min(2 * self._next, RARELY)
-        return jittered(pause)
+        return max(self._next_look - clock.now(), 0.0)

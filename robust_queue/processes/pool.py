@@ -35,7 +35,7 @@ class Pool:
         for _ in self._threads:
             self._errands.put(None)
         ends = time.monotonic() + timeout
-        for thread in self._threads:
+        for thread in filter(threading.Thread.is_alive, self._threads):
             thread.join(max(ends - time.monotonic(), 0))
 
     def _work(self) -> None:

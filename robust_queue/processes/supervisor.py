@@ -83,6 +83,7 @@ class Supervisor:
         self._reload = reload
         self._mode = Mode.RUNNING
         self._stop_by = 0.0
+        self._is_to_finish = False
         self._awake_since = self._last_turn = clock.now()
 
     def heed_signals(self) -> None:
@@ -91,9 +92,14 @@ class Supervisor:
         if getsignal(SIGHUP) != SIG_IGN:  # as nohup has it
             self._notes.take_of(SIGHUP)
 
-    def ask_to_stop(self) -> None:
-        """Stop as if TERM had been received. Safe from any thread."""
-        self._notes.add(SIGTERM)
+    def ask_to_finish(self) -> None:
+        """Stop when what runs is over, however long that takes. From any thread."""
+        self._is_to_finish = True
+        self._wakeup.set()
+
+    def ask_to_quit(self) -> None:
+        """Leave at once, as if QUIT had been received. From any thread."""
+        self._notes.add(SIGQUIT)
 
     def run(self) -> int:
         """Supervise until told to stop; return what the end was like."""
@@ -105,8 +111,10 @@ class Supervisor:
             self._wakeup.wait(self._nap())
         self._books.close()
         self._look_back()
-        tell(process_exited, Supervisor, process=self._facts)
-        return self._exit_code()
+        code = self._exit_code()
+        if code == ExitCode.DONE:
+            tell(process_exited, Supervisor, process=self._facts)
+        return code
 
     @property
     def is_to_start_anew(self) -> bool:
@@ -160,6 +168,8 @@ class Supervisor:
         for number in self._notes.read():
             if number is not SIGCHLD:
                 self._heed(number)
+        if self._is_to_finish and not self._mode.is_final:
+            self._finish()
 
     def _heed(self, number: Signals) -> None:
         is_second = number is SIGINT and self._mode.is_final
@@ -179,6 +189,12 @@ class Supervisor:
         # They leave by themselves when the time is up, and have a moment for that.
         self._stop_by = clock.now() + timeout.total_seconds() + SECONDS_TO_LEAVE
         self._household.ask_to_stop()
+        tell(process_stopping, Supervisor, process=self._facts)
+
+    def _finish(self) -> None:
+        self._mode = Mode.STOPPING
+        self._stop_by = math.inf
+        self._household.relieve()
         tell(process_stopping, Supervisor, process=self._facts)
 
     def _quit(self) -> None:

@@ -90,6 +90,8 @@ class LifeThread(threading.Thread):
         except BaseException:
             logger.exception("%s broke down.", self.life.name)
         finally:
+            if code != ExitCode.DONE:
+                self.life.abandon()
             connections.close_all()
             self.exit_code = code
             self.life.wake_supervisor()
@@ -133,6 +135,10 @@ class ThreadedErrand(Errand):
 
     def succeeded(self) -> bool | None:
         return self._outcome
+
+    def end(self) -> None:
+        # It may come to its end in secret.
+        self._thread, self._outcome = None, False
 
     def give_up(self) -> None:
         self._thread = None

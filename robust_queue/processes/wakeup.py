@@ -13,6 +13,13 @@ class Wakeup:
         os.set_blocking(self._read, False)
         os.set_blocking(self._write, False)
 
+    def __del__(self) -> None:
+        # Not by a call: whoever may still wake it holds it, and its number on the pipe
+        # must not be somebody else's by then.
+        for end in (self._read, self._write):
+            with suppress(OSError):
+                os.close(end)
+
     def set(self) -> None:
         """End the nap under way, or the next one. Safe in signal handlers."""
         # A full pipe has been written to often enough.

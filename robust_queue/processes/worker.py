@@ -80,6 +80,7 @@ class Worker(Actor):
         if any(map(is_coroutine, registry.discover().values())):
             self._capacity.expect_coroutines()
         self._threads.start()
+        self._fatigue.begin()
         if self._listener:
             self._listener.start()
 
@@ -108,11 +109,11 @@ class Worker(Actor):
     def stop(self) -> None:
         self._is_stopping = True
 
-    def finish(self) -> None:
+    def finish(self, *, timeout: float) -> None:
         if self._listener:
-            self._listener.stop()
-        self._threads.finish(timeout=1.0)
-        self._coroutines.finish(timeout=1.0)
+            self._listener.stop(timeout)
+        self._threads.finish(timeout)
+        self._coroutines.finish(timeout)
 
     def give_up(self) -> None:
         self._coroutines.give_up(within=GRACE)
@@ -137,17 +138,19 @@ class Worker(Actor):
         if not limit:
             # The next turn comes when there is room, at the latest.
             return min(self._capacity.pause(room, now=clock.now()), LONGEST_PAUSE)
+        begun = clock.now()
         claims = claim(
             self.database,
             process_id=self._around.identity,
             queues=self._configuration.patterns,
             limit=limit,
+            is_likely=self._pace.is_busy,
         )
         self._hand_over(claims, room, limit)
         if claims:
             self._pace.quicken()
         # Full: there may be more, and even room for it.
-        return 0.0 if len(claims) == limit else self._pace.pause()
+        return 0.0 if len(claims) == limit else self._pace.pause(begun)
 
     @property
     def _room(self) -> Count:
@@ -175,7 +178,12 @@ class Worker(Actor):
         if not lane.room:
             return False
         held = self._held[claimed.job_id] = lane.reserve(claimed)
-        lane.run(held)
+        try:
+            lane.run(held)
+        except Exception:
+            # No thread can be started, or no descriptor is left. It has not begun.
+            logger.exception("Job %s could not be begun.", claimed.job_id)
+            self._note_end(Ended(held, None))
         return True
 
     def _hears(self) -> bool:

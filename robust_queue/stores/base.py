@@ -49,8 +49,11 @@ class Store(Settling):
         process_id: UUID,
         token: UUID,
         now: datetime,
+        is_likely: bool = True,
     ) -> list[Claim]:
         """Take up to ``limit`` ready jobs, in order, for one registered process.
+
+        Where none is likely to be there, a cheap look comes first.
 
         Rows that another transaction has locked are passed over, never waited for. A
         process that was struck off gets nothing: its row is locked together with the
@@ -58,7 +61,7 @@ class Store(Settling):
         """
 
         def change() -> list[Claim]:
-            if not self._may_be_ready():
+            if self._looks_first(is_likely=is_likely) and not self._may_be_ready():
                 return []
             with self.transaction():
                 ids = self._lock_ready(selection, limit)
@@ -162,10 +165,12 @@ class Store(Settling):
 
     # ── Claim ──────────────────────────────────────────────────────────────────
 
+    def _looks_first(self, *, is_likely: bool) -> bool:
+        """Is a look cheaper than a transaction that finds nothing?"""
+        # One that has begun may see only what was there by then.
+        return not is_likely and not self.connection.in_atomic_block
+
     def _may_be_ready(self) -> bool:
-        """Is it worth to begin a transaction? Mostly there is nothing."""
-        if self.connection.in_atomic_block:
-            return True  # it has begun, and may see only what was there by then
         look = "SELECT 1 FROM robust_queue_ready_executions LIMIT 1"
         return bool(self._fetch(look, ()))
 

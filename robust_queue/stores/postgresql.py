@@ -66,6 +66,7 @@ class PostgreSQLStore(Store):
         process_id: UUID,
         token: UUID,
         now: datetime,
+        is_likely: bool = True,
     ) -> list[Claim]:
         statement, parameters = sql.claim(tuple(selection.patterns), limit)
 
@@ -115,8 +116,9 @@ class PostgreSQLStore(Store):
     def _tell(self, news: News) -> None:
         # Not through Django's cursor: it is no query of the application, which may
         # count its own.
-        self.connection.ensure_connection()
-        with self.connection.connection.cursor() as cursor:
+        wrapper = self.connection
+        wrapper.ensure_connection()
+        with wrapper.wrap_database_errors, wrapper.connection.cursor() as cursor:
             cursor.execute("SELECT pg_notify(%s, %s)", (CHANNEL, news.payload))
 
     def _ids(self, statement: str, parameters: Sequence[Any]) -> set[UUID]:

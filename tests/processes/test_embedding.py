@@ -1,11 +1,15 @@
 """The queue inside web servers, and inside any program that starts it."""
 
+import gc
 import shutil
 import threading
+from datetime import timedelta
+from pathlib import Path
 from signal import SIGINT, SIGTERM
 
 import pytest
 
+from robust_queue.configuration import WorkerConfiguration
 from robust_queue.embedding import Embedded
 from robust_queue.exceptions import NoQueueError, RobustQueueError
 from robust_queue.models import Process
@@ -15,6 +19,7 @@ from tests.support.web_servers import WebServer
 from tests.testapp.models import Mark
 from tests.testapp.process_tasks import mark, rest
 
+HARDLY_ANY = timedelta(seconds=0.05)
 WORKERS = {"uvicorn": 1, "gunicorn": 2}
 
 
@@ -114,6 +119,42 @@ class TestEmbedded:
             until(lambda: finished(result), "it has run")  # noqa: B023
             embedded.stop()
         assert marks() == ["first", "second"]
+
+    def test_a_task_that_outlives_the_stop_goes_on_and_is_recorded(self, settings):
+        settings.ROBUST_QUEUE = {**settings.ROBUST_QUEUE, "shutdown_timeout": 0.2}
+        before = set(threading.enumerate())
+        embedded = Embedded()
+        embedded.start()
+        running, waiting = rest.enqueue("running", 5), mark.enqueue("at once")
+        until(lambda: finished(waiting) and marks("running"), "both have begun")
+        assert not embedded.stop()
+        assert embedded.is_running
+        assert state_of(running) == "claimed", "nobody else may begin it meanwhile"
+        after = mark.enqueue("after")
+        until(lambda: finished(running), "it has finished")
+        assert marks("running") == ["running begins", "running ends"]
+        until(lambda: not embedded.is_running, "and nothing is left to do")
+        assert state_of(after) == "ready", "nothing new was begun"
+        assert not Process.objects.exists()
+        until(lambda: set(threading.enumerate()) <= before, "no thread is left")
+
+    def test_its_workers_may_be_given(self):
+        mine = mark.using(queue_name="mine").enqueue("mine")
+        others = mark.enqueue("not mine")
+        worker = WorkerConfiguration(queues=["mine"], polling_interval=HARDLY_ANY)
+        with Embedded(workers=[worker]):
+            until(lambda: finished(mine), "it has run")
+        assert state_of(others) == "ready"
+
+    def test_it_leaves_no_descriptors_behind(self):
+        counts, before = [], set(threading.enumerate())
+        for _ in range(4):
+            with Embedded():
+                until(workers, "it is up")
+            until(lambda: set(threading.enumerate()) <= before, "no thread is left")
+            gc.collect()
+            counts.append(len(list(Path("/proc/self/fd").iterdir())))
+        assert counts[-1] <= counts[0] + 1
 
     def test_twice_at_once_is_refused(self):
         with Embedded() as embedded, pytest.raises(RobustQueueError, match="already"):

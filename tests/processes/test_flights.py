@@ -107,7 +107,7 @@ class TestOutcomes:
     def test_nothing_is_started_for_synchronous_tasks(self, worker):
         assert finished(worker, synchronous.add.enqueue(1)) == [1]
         assert worker.worker._coroutines._loop is None
-        assert worker.worker._coroutines._helper is None
+        assert worker.worker._coroutines._helpers is None
 
 
 class TestRoom:

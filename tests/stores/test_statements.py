@@ -26,9 +26,13 @@ def on_postgresql(claimant):
     return connection.vendor == "postgresql"
 
 
-def take(limit, *queues):
+def take(limit, *queues, **options):
     return claim(
-        "default", process_id=Claimant.id, queues=queues or ("*",), limit=limit
+        "default",
+        process_id=Claimant.id,
+        queues=queues or ("*",),
+        limit=limit,
+        **options,
     )
 
 
@@ -65,12 +69,12 @@ def test_a_claim_is_one_round_trip_on_postgresql_and_few_statements_elsewhere(
     if on_postgresql:
         assert len(found) == 1
     else:
-        assert len(found.changes) == 6
+        assert len(found.changes) == (5 if connection.vendor == "mysql" else 6)
 
 
 def test_an_idle_poll_is_one_statement(on_postgresql):
     with statements() as found:
-        assert take(3) == []
+        assert take(3, is_likely=False) == []
     assert len(found) == 1, "and no transaction"
 
 

@@ -54,4 +54,4 @@ def in_process(**configuration):
     finally:
         each.worker.stop()
         each.worker.give_up()
-        each.worker.finish()
+        each.worker.finish(timeout=1.0)
