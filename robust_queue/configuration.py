@@ -21,7 +21,8 @@ from robust_queue.rules import (
     BytesOrNone,
     Count,
     CountOrNone,
-    CountOrZero,
+    Crew,
+    CrewOrNone,
     Database,
     Databases,
     File,
@@ -53,9 +54,9 @@ class WorkerConfiguration:
     """Which queues a worker serves, and how many tasks it runs in which way."""
 
     queues: Queues = ("*",)
-    threads: Count = 3
-    coroutines: CountOrZero = 100
-    processes: Count = 1
+    threads: Crew = 3
+    coroutines: CrewOrNone = 100
+    processes: Crew = 1
     polling_interval: Interval = timedelta(seconds=0.1)
     max_tasks: CountOrNone = None
     max_rss: BytesOrNone = None

@@ -19,6 +19,8 @@ from robust_queue.exceptions import ConfigurationError
 Problems = Iterator[ConfigurationError]
 
 LEAST_HEARTBEATS = 3
+# Of threads, processes or coroutines: more is a slip of the hand.
+MOST_AT_ONCE = 10_000
 
 
 class UnknownOptionError(ConfigurationError):
@@ -216,10 +218,15 @@ _ZERO = timedelta(0)
 _TIME = "a timedelta or a number of seconds"
 _AGE = Rule(f"{_TIME}, not negative", lambda age: age >= _ZERO, _duration)
 _INTERVAL = Rule(f"{_TIME}, longer than zero", lambda time: time > _ZERO, _duration)
+_CREW = Rule(
+    f"a whole number from 1 to {MOST_AT_ONCE:,}",
+    lambda n: type(n) is int and 0 < n <= MOST_AT_ONCE,
+)
 _COUNT = Rule("a whole number of at least 1", lambda n: type(n) is int and n > 0)
 _BYTES = Rule("a whole number of bytes, at least 1", lambda n: type(n) is int and n > 0)
-_COUNT_OR_ZERO = Rule(
-    "a whole number of at least 0", lambda n: type(n) is int and n >= 0
+_CREW_OR_NONE = Rule(
+    f"a whole number from 0 to {MOST_AT_ONCE:,}",
+    lambda n: type(n) is int and 0 <= n <= MOST_AT_ONCE,
 )
 _FLAG = Rule("True or False", lambda flag: type(flag) is bool)
 _ALIAS = Rule("an alias of DATABASES", _is_name)
@@ -237,7 +244,8 @@ Interval = Annotated[timedelta, _INTERVAL]
 Count = Annotated[int, _COUNT]
 CountOrNone = Annotated[int | None, _or_none(_COUNT)]
 BytesOrNone = Annotated[int | None, _or_none(_BYTES)]
-CountOrZero = Annotated[int, _COUNT_OR_ZERO]
+Crew = Annotated[int, _CREW]
+CrewOrNone = Annotated[int, _CREW_OR_NONE]
 Flag = Annotated[bool, _FLAG]
 Database = Annotated[str | None, _or_none(_ALIAS)]
 Databases = Annotated[Sequence[str], _ALIASES]

@@ -12,6 +12,7 @@ from asgiref.sync import async_to_sync
 from django.dispatch import Signal
 
 from robust_queue.reports import report
+from robust_queue.transactions import closed_behind
 
 # Of a worker, dispatcher, scheduler or supervisor, whose class is the sender. Each has
 # the keyword ``process``, a ProcessFacts.
@@ -61,6 +62,20 @@ def tell(signal: Signal, sender: object, **facts: Any) -> None:
             receiver(signal=signal, sender=sender, **facts)
         except BaseException as error:
             report(error, f"{_name_of(receiver)} was told of a signal")
+
+
+def tell_of_process(
+    signal: Signal, sender: object, process: ProcessFacts, **facts: Any
+) -> None:
+    """Send a signal of a process. Who hears it may query, where the queue does.
+
+    A transaction that is left open there would swallow what the queue writes.
+    """
+    try:
+        with closed_behind(f"A hook or receiver of {process}"):
+            tell(signal, sender, process=process, **facts)
+    except RuntimeError as error:
+        report(error, "a process told of itself")
 
 
 def _name_of(receiver: Callable[..., Any]) -> str:

@@ -94,7 +94,7 @@ class TestReading:
             ("skip_recurring", "maybe", "true, yes, on"),
             ("queues", "mail,,reports", "names of queues"),
             ("queues", "*_slow", "only at the end"),
-            ("threads", "0", "at least 1"),
+            ("threads", "0", "from 1 to 10,000"),
             ("threads", "many", "a whole number"),
             ("threads", "1.5", "a whole number"),
             ("reload", "2", "true, yes, on"),

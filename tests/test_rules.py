@@ -19,6 +19,7 @@ from robust_queue.rules import UnknownOptionError
 INTERVAL = "It must be a timedelta or a number of seconds, longer than zero."
 AGE = "It must be a timedelta or a number of seconds, not negative."
 COUNT = "It must be a whole number of at least 1."
+CREW = "It must be a whole number from 1 to 10,000."
 HANDLER = "It must be a function that takes an exception, its dotted path, or None."
 
 
@@ -83,14 +84,14 @@ class TestNonsense:
         assert refusal.value.cure == INTERVAL
 
     @pytest.mark.parametrize("name", ["threads", "processes"])
-    @pytest.mark.parametrize("value", [0, -1, True, 2.0, "2", None])
+    @pytest.mark.parametrize("value", [0, -1, 10_001, True, 2.0, "2", None])
     def test_a_number_of_something_refuses(self, name, value):
-        with pytest.raises(ConfigurationError, match=f"{name}: is .* {COUNT}"):
+        with pytest.raises(ConfigurationError, match=f"{name}: is .* {CREW}"):
             WorkerConfiguration(**{name: value})
 
-    @pytest.mark.parametrize("value", [-1, True, 2.0, "2", None])
+    @pytest.mark.parametrize("value", [-1, 10_001, True, 2.0, "2", None])
     def test_a_number_that_may_be_zero_refuses(self, value):
-        with pytest.raises(ConfigurationError, match="a whole number of at least 0"):
+        with pytest.raises(ConfigurationError, match="a whole number from 0 to 10,000"):
             WorkerConfiguration(coroutines=value)
         assert WorkerConfiguration(coroutines=0).coroutines == 0
 

@@ -13,14 +13,19 @@ _LEVELS = {0: logging.WARNING, 1: logging.INFO}
 
 
 def show(verbosity: int) -> None:
-    """Let people see what happens, unless LOGGING says where they look for it."""
-    if logger.hasHandlers():
+    """Let people see what happens, unless LOGGING says where they look for it.
+
+    Whoever has said so for ``robust_queue`` alone looks there for jobs as well.
+    """
+    if logging.getLogger().handlers:
         return
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(LineFormatter(stream=sys.stderr))
-    _let_speak(logger, handler, verbosity)
+    if not logger.handlers:
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(LineFormatter(stream=sys.stderr))
+        _let_speak(logger, handler, verbosity)
     if not task_logger.handlers:
-        _let_speak(task_logger, handler, verbosity)
+        for each in logger.handlers:
+            _let_speak(task_logger, each, verbosity)
         _quieten_consoles()
 
 

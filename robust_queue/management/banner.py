@@ -56,7 +56,8 @@ def _facts(
     for dispatcher in options.effective_dispatchers:
         pause = _short(dispatcher.polling_interval)
         yield "dispatcher", f"every {pause}, up to {dispatcher.batch_size} jobs at once"
-    yield "wake-up", _wake_up(database, options)
+    if options.effective_workers:
+        yield "wake-up", _wake_up(database, options)
     yield "scheduler", _scheduler(recurrences)
     yield "priorities", ", ".join(sorted(set(_orders(database))))
     yield "tasks", f"{len(tasks)} found"
@@ -104,7 +105,7 @@ def _wake_up(database: str, options: ConfigurationOptions) -> str:
         return "by notifications where they arrive, else by polling"
     workers = options.effective_workers
     pauses = sorted({_short(each.polling_interval) for each in workers})
-    return f"by polling every {', '.join(pauses)}" if workers else "no worker"
+    return f"by polling every {', '.join(pauses)}"
 
 
 def _scheduler(recurrences: Sequence[Recurrence] | None) -> str:

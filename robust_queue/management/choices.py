@@ -76,7 +76,7 @@ def add_choices(parser: ArgumentParser) -> None:
         help="run one worker, for these queues, in place of those configured",
     )
     group.add_argument(
-        "--threads", metavar="N", help="how many tasks each worker runs at a time"
+        "--threads", metavar="N", help="how many threads each worker runs tasks in"
     )
     group.add_argument(
         "--reload",
@@ -169,8 +169,9 @@ def _loaded(path: str, dotted: str) -> Any:
     try:
         found = import_string(dotted)
         found = found() if callable(found) else found
-    except (ImportError, ConfigurationError) as error:
-        problem = f"is {dotted!r}, which cannot be used: {error}"
+    except Exception as error:
+        # Whatever the module, or the function, may raise.
+        problem = f"is {dotted!r}, which cannot be used: {error!r}"
         raise _refusal(ConfigurationError(path, problem)) from error
     if not isinstance(found, Mapping | ConfigurationOptions):
         problem = f"is {dotted!r}, which is {found!r}."

@@ -6,6 +6,7 @@ the event loop they are called on; ``asyncio.to_thread`` makes them in any of se
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import thread as executors
 from typing import Any, ParamSpec, TypeVar
 
 from robust_queue import transactions
@@ -29,7 +30,13 @@ class CallThreads(ThreadPoolExecutor):
     ) -> Future[R]:
         job = current_job()
         caller = job.task if job else "A coroutine"
-        return super().submit(_attended, caller, call, *args, **kwargs)
+        future = super().submit(_attended, caller, call, *args, **kwargs)
+        # They are daemons, as the thread that submits is; and nobody is to wait for
+        # them at the end of a program whose jobs have been given back.
+        waited_for: Any = executors._threads_queues
+        for thread in self._threads:
+            waited_for.pop(thread, None)
+        return future
 
 
 def _attended(

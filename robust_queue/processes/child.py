@@ -15,7 +15,7 @@ from typing import NoReturn
 from . import titles
 from .exits import ExitCode, leave
 from .life import Birth, Life
-from .notes import Notes
+from .notes import Notes, spare_forks
 
 logger = logging.getLogger("robust_queue")
 
@@ -56,7 +56,7 @@ class ChildProcess(Life):
         # programs that tasks start would inherit that.
         signal.signal(SIGHUP, _pass_over)
         # Tasks may fork, and would wonder why nobody hears them.
-        os.register_at_fork(after_in_child=_heed_signals_as_usual)
+        spare_forks()
         # Withheld by the parent until now.
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
@@ -97,9 +97,3 @@ class ChildProcess(Life):
 
 def _pass_over(number: int, frame: FrameType | None) -> None:
     """Do nothing."""
-
-
-def _heed_signals_as_usual() -> None:
-    for number in (SIGTERM, SIGQUIT, SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
-    signal.signal(SIGINT, signal.default_int_handler)

@@ -31,6 +31,8 @@ class Child(ABC):
     killed_because: str | None = None
     # Who takes over when it is tired, from the moment of its birth.
     successor: "Child | None" = None
+    # Its post is somebody else's by now, though it may still run tasks.
+    is_relieved_of_post: bool = False
 
     @abstractmethod
     def ask_to_stop(self) -> None:
@@ -88,7 +90,8 @@ class Child(ABC):
     @property
     def is_replaced(self) -> bool:
         """Is its successor at work?"""
-        return self.successor is not None and self.successor.page.is_up
+        heir = self.successor
+        return heir is not None and heir.page.is_up and heir.killed_because is None
 
     @property
     def has_settled_in(self) -> bool:

@@ -14,7 +14,8 @@ from robust_queue.stores import store_for
 class Emptiness:
     """Asks whether anything is due, ready or running that these workers serve.
 
-    Jobs for later do not count, nor do those of paused queues.
+    Jobs for later do not count, nor do those of paused queues. Without workers there
+    are dispatchers only, which are done when nothing is due.
     """
 
     def __init__(self, database: str, workers: Sequence[WorkerConfiguration]) -> None:
@@ -34,7 +35,7 @@ class Emptiness:
     def _is_due(self) -> bool:
         scheduled = ScheduledExecution.objects.using(self._database)
         due = scheduled.filter(scheduled_at__lte=timezone.now())
-        return self._serves_any(_queues_of(due))
+        return self._serves_any(_queues_of(due)) if self._workers else due.exists()
 
     def _is_ready(self) -> bool:
         return self._serves_any(store_for(self._database).queue_names())

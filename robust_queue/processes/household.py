@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Sequence
 from uuid import UUID
 
-from robust_queue.signals import ProcessFacts, process_replaced, tell
+from robust_queue.signals import ProcessFacts, process_replaced, tell_of_process
 
 from . import clock
 from .books import Books
@@ -59,10 +59,18 @@ class Household:
     def relieve_the_tired(self) -> None:
         """Replace those that ask for it: first comes the successor, then the end."""
         for child in [each for each in self.children if each.page.is_tired]:
-            if child.successor is None and child.post.patience.is_over:
+            if child.successor is None and self._may_be_replaced(child):
                 child.successor = self._beget(child.post)
-            elif child.is_replaced and not child.page.is_relieved:
+            elif child.is_replaced and not child.is_relieved_of_post:
+                child.is_relieved_of_post = True
                 child.relieve()
+
+    def _may_be_replaced(self, child: Child) -> bool:
+        """One at a time: those who leave may still run as many tasks as ever."""
+        leaving = (each for each in self.children if each.is_relieved_of_post)
+        return child.post.patience.is_over and not any(
+            each.post is child.post for each in leaving
+        )
 
     def _beget(self, post: Post) -> Child | None:
         try:
@@ -135,25 +143,32 @@ class Household:
         self._books.bury_later(dead)
         if not is_running and dead.was_dismissed and dead.page.has_running():
             self.has_left_behind = True
-        if dead.successor in self.children:
-            reason = f"replaced by {dead.successor.name}"
-        else:
+        if self._is_vacated_by(dead):
             reason = f"{dead.end_in_words}; replaced in {self._vacate(dead):.1f} s"
+        else:
+            reason = f"{dead.end_in_words}; its post is filled"
         if is_running:
-            facts = _facts(dead)
-            tell(process_replaced, dead.post.actor, process=facts, reason=reason)
+            actor, facts = dead.post.actor, _facts(dead)
+            tell_of_process(process_replaced, actor, facts, reason=reason)
+
+    def _is_vacated_by(self, dead: Child) -> bool:
+        """Is there nobody in its post now, and nobody about to take it over?"""
+        # Those who were waiting for it to take over wait in vain, and ask again.
+        waiting = [each for each in self.children if each.successor is dead]
+        for each in waiting:
+            each.successor = None
+        holders = [each for each in waiting if not each.is_relieved_of_post]
+        if holders:
+            dead.post.patience.fail()
+        has_heir = dead.successor in self.children
+        return not (dead.is_relieved_of_post or has_heir or holders)
 
     def _vacate(self, dead: Child) -> float:
         """Leave the post to a successor; return the seconds until one may come."""
         patience = dead.post.patience
-        if dead.has_settled_in:
+        if dead.has_settled_in or dead.exit_code == ExitCode.DONE:
             patience.succeed()
-        tired = next((each for each in self.children if each.successor is dead), None)
-        if tired:
-            # The post is still filled, by the one who was to be replaced.
-            tired.successor = None
-        else:
-            self._vacant.append(dead.post)
+        self._vacant.append(dead.post)
         # The first successor comes nearly at once, later ones ever more slowly.
         return patience.fail()
 

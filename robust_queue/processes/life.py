@@ -23,7 +23,7 @@ from robust_queue.signals import (
     process_exited,
     process_started,
     process_stopping,
-    tell,
+    tell_of_process,
 )
 
 from . import clock
@@ -268,4 +268,4 @@ class Life(ABC):
             database=self._database,
             details=json.loads(post.metadata),
         )
-        tell(signal, post.actor, process=facts)
+        tell_of_process(signal, post.actor, facts)

@@ -1,8 +1,10 @@
 """Signals: the handlers take a note, the loops read the notes."""
 
+import os
 import signal
+import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from signal import Signals
 from types import FrameType
@@ -41,6 +43,44 @@ class Notes:
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.add(Signals(number))
+
+
+def spare_forks() -> None:
+    """Let what tasks fork heed signals as usual, from the first moment on.
+
+    It is born with the handlers of this process, and would take notes that nobody
+    reads: a pool of processes could never be terminated.
+    """
+    if not _forks.are_spared:
+        _forks.are_spared = True
+        os.register_at_fork(
+            before=_forks.withhold,
+            after_in_parent=_forks.let_through,
+            after_in_child=_forks.begin_anew,
+        )
+
+
+class _Forks(threading.local):
+    """Signals are withheld around a fork, by the thread that forks."""
+
+    are_spared = False
+    _before: Collection[int] = ()
+
+    def withhold(self) -> None:
+        self._before = signal.pthread_sigmask(signal.SIG_BLOCK, _HEEDED)
+
+    def let_through(self) -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._before)
+
+    def begin_anew(self) -> None:
+        for number in _HEEDED - {Signals.SIGINT}:
+            signal.signal(number, signal.SIG_DFL)
+        signal.signal(Signals.SIGINT, signal.default_int_handler)
+        self.let_through()
+
+
+_HEEDED = {Signals.SIGTERM, Signals.SIGINT, Signals.SIGQUIT, Signals.SIGHUP}
+_forks = _Forks()
 
 
 @contextmanager

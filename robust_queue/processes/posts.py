@@ -23,6 +23,7 @@ from .worker import Worker
 # A child that lived for less does not make up for the failures before it.
 SETTLED_AFTER = 30.0
 ROOM_FOR_A_FAILURE = 512 * 1024
+LARGEST_PAGE = 256 * 1024 * 1024
 
 
 @dataclass(slots=True, kw_only=True)
@@ -60,6 +61,7 @@ def _workers(database: str, options: ConfigurationOptions) -> Iterator[Post]:
 
 
 def _worker(database: str, configuration: WorkerConfiguration) -> Post:
+    slots = configuration.threads + configuration.coroutines
     return Post(
         database=database,
         actor=Worker,
@@ -69,11 +71,20 @@ def _worker(database: str, configuration: WorkerConfiguration) -> Post:
             coroutines=configuration.coroutines,
             polling_interval=configuration.polling_interval.total_seconds(),
         ),
-        slots=configuration.threads + configuration.coroutines,
-        # A result of any size that is allowed, or a traceback: neither may be lost.
-        slot_size=current().max_result_size + ROOM_FOR_A_FAILURE,
+        slots=slots,
+        slot_size=_slot_size(slots),
         make=lambda around: Worker(configuration, database=database, around=around),
     )
+
+
+def _slot_size(slots: int) -> int:
+    """Room for a result of any size that is allowed, or for a traceback.
+
+    Where that would be more than a page may have, a large outcome is not written down,
+    and counts as one that was never reached if its process dies just then.
+    """
+    wanted = current().max_result_size + ROOM_FOR_A_FAILURE
+    return max(min(wanted, LARGEST_PAGE // slots), LEAST_SLOT)
 
 
 def _dispatcher(database: str, configuration: DispatcherConfiguration) -> Post:

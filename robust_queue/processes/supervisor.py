@@ -27,7 +27,7 @@ from robust_queue.signals import (
     process_exited,
     process_started,
     process_stopping,
-    tell,
+    tell_of_process,
 )
 
 from . import clock
@@ -37,7 +37,7 @@ from .exits import ExitCode
 from .families import Family
 from .household import Household
 from .modes import Mode
-from .notes import Notes
+from .notes import Notes, spare_forks
 from .posts import Post
 from .reload import Reload
 from .wakeup import Wakeup
@@ -89,6 +89,7 @@ class Supervisor:
     def heed_signals(self) -> None:
         """Note signals from now on; to be called before anything takes long."""
         self._notes.take_of(SIGTERM, SIGINT, SIGQUIT, SIGCHLD)
+        spare_forks()
         if getsignal(SIGHUP) != SIG_IGN:  # as nohup has it
             self._notes.take_of(SIGHUP)
 
@@ -104,7 +105,7 @@ class Supervisor:
     def run(self) -> int:
         """Supervise until told to stop; return what the end was like."""
         self._books.prepare()
-        tell(process_started, Supervisor, process=self._facts)
+        tell_of_process(process_started, Supervisor, self._facts)
         self._family.prepare()
         while not self._is_over():
             self._turn()
@@ -113,7 +114,7 @@ class Supervisor:
         self._look_back()
         code = self._exit_code()
         if code == ExitCode.DONE:
-            tell(process_exited, Supervisor, process=self._facts)
+            tell_of_process(process_exited, Supervisor, self._facts)
         return code
 
     @property
@@ -189,13 +190,13 @@ class Supervisor:
         # They leave by themselves when the time is up, and have a moment for that.
         self._stop_by = clock.now() + timeout.total_seconds() + SECONDS_TO_LEAVE
         self._household.ask_to_stop()
-        tell(process_stopping, Supervisor, process=self._facts)
+        tell_of_process(process_stopping, Supervisor, self._facts)
 
     def _finish(self) -> None:
         self._mode = Mode.STOPPING
         self._stop_by = math.inf
         self._household.relieve()
-        tell(process_stopping, Supervisor, process=self._facts)
+        tell_of_process(process_stopping, Supervisor, self._facts)
 
     def _quit(self) -> None:
         logger.info("Leaving at once.")

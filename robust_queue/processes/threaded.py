@@ -48,6 +48,7 @@ class ThreadLife(Life):
     # Plain values, written by other threads and read at the next turn.
     _is_asked = False
     _is_to_leave = False
+    _is_pruned = False
 
     def ask_to_stop(self) -> None:
         self._is_asked = True
@@ -67,8 +68,14 @@ class ThreadLife(Life):
         return self._is_to_leave
 
     def _leave_pruned(self) -> None:
-        logger.error("%s was taken for dead: its jobs are no longer its.", self.name)
+        if not self._is_pruned:
+            logger.error("%s was taken for dead: its jobs are not its.", self.name)
+        self._is_pruned = True
         self.make_leave()
+
+    def _leave_behind(self) -> int:
+        # Its claims are not its own to give back.
+        return ExitCode.PRUNED if self._is_pruned else super()._leave_behind()
 
     def _leave_distrusted(self) -> None:
         """Nothing new is begun. What runs cannot be ended."""

@@ -11,7 +11,7 @@ from robust_queue.processes.exits import ExitCode
 from tests.support.invariants import state_of, states
 from tests.support.supervisors import is_alive, marks
 from tests.testapp.models import Mark
-from tests.testapp.process_tasks import fail, mark, rest
+from tests.testapp.process_tasks import end_a_pool, fail, mark, rest
 from tests.testapp.witnessed_tasks import store
 
 TWO_WORKERS = [
@@ -113,4 +113,12 @@ def test_it_outlives_a_restart_of_the_database(threaded, witness, server):
     assert not FailedExecution.objects.exists()
     assert not ClaimedExecution.objects.exists()
     assert set(states().values()) == {"finished"}
+    assert supervisor.stop() == ExitCode.DONE
+
+
+@pytest.mark.parametrize("mode", ["fork", "async"])
+def test_what_tasks_fork_heeds_signals(supervised, mode):
+    supervisor = supervised("--mode", mode).until_up()
+    result = end_a_pool.enqueue(15)
+    supervisor.until(lambda: finished(result), "every pool was terminated")
     assert supervisor.stop() == ExitCode.DONE

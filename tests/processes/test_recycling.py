@@ -1,5 +1,8 @@
 """Workers that are replaced before they have grown too old or too large."""
 
+import json
+
+from robust_queue.models import Process
 from robust_queue.processes.exits import ExitCode
 from tests.support.invariants import state_of
 from tests.support.recycling import run_with_replacements
@@ -68,3 +71,49 @@ def test_a_worker_that_has_grown_too_large_is_replaced(supervised):
     supervisor.until(lambda: state_of(after) == "finished", "the successor works")
     assert supervisor.pids() != [old]
     assert supervisor.stop() == ExitCode.DONE
+
+
+def test_workers_do_not_multiply_while_long_tasks_outlive_successors(supervised):
+    supervisor = supervised(**one_worker(threads=2, max_tasks=2)).until_up()
+    for number in range(3):
+        rest.enqueue(f"long-{number}", 1.5)
+        results = [mark.enqueue(f"{number}-{n}") for n in range(8)]
+        supervisor.until(
+            lambda: all(state_of(each) == "finished" for each in results),  # noqa: B023
+            "the quick ones have run",
+        )
+        assert len(supervisor.pids()) <= 3, "who leaves, who works, who is to come"
+    supervisor.until(
+        lambda: len(marks("long")) == 6 and len(supervisor.pids()) == 1,
+        "one is left",
+    )
+    assert supervisor.stop() == ExitCode.DONE
+    assert not Process.objects.exists()
+
+
+def test_a_limit_below_the_size_of_a_fresh_worker_is_not_heeded(supervised):
+    supervisor = supervised(**one_worker(max_rss=1024**2)).until_up()
+    (before,) = supervisor.pids()
+    results = [mark.enqueue(f"{n}") for n in range(5)]
+    supervisor.until(
+        lambda: all(state_of(each) == "finished" for each in results), "all have run"
+    )
+    assert supervisor.pids() == [before]
+    assert "max_rss is not heeded: a fresh worker has" in supervisor.log
+    assert supervisor.stop() == ExitCode.DONE
+
+
+def test_a_slow_hook_at_the_start_is_part_of_booting(supervised):
+    obstacles = json.dumps({"hook_slowly": 1.5, "watch_early": 0})
+    supervisor = supervised(
+        task_modules=["tests.testapp.process_tasks", "tests.testapp.obstacles"],
+        environment={"RQ_OBSTACLES": obstacles},
+        **one_worker(max_tasks=1),
+    ).until_up()
+    results = [mark.enqueue(f"{n}") for n in range(4)]
+    supervisor.until(
+        lambda: all(state_of(each) == "finished" for each in results), "all have run"
+    )
+    supervisor.until(lambda: "asks for a successor" in supervisor.log, "it is tired")
+    assert supervisor.stop() == ExitCode.DONE
+    assert "is killed" not in supervisor.log

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from django.dispatch import receiver
 
+import robust_queue
 from robust_queue.compat import signals
 from robust_queue.processes import child, lanes, listener, page, supervisor, worker
 
@@ -73,6 +74,14 @@ def listen_slowly(path):
     def listen(sender, task_result, **kwargs):
         if task_result.args == ["slow"]:
             _wait(path)
+
+
+def hook_slowly(seconds):
+    """Workers load something large before they work."""
+
+    @robust_queue.on_worker_start
+    def load():
+        time.sleep(seconds)
 
 
 def hold_back(path):

@@ -3,6 +3,7 @@
 import os
 import sys
 import time
+from multiprocessing import get_context
 
 from robust_queue import exponential, task
 from tests.testapp.models import Mark
@@ -82,3 +83,12 @@ def grow(mebibytes):
 
 
 leaked = []
+
+
+@task
+def end_a_pool(rounds):
+    """Programs that a task forks heed TERM, which is how pools of processes end."""
+    for _ in range(rounds):
+        with get_context("fork").Pool(2) as pool:
+            assert pool.map(abs, [-1, 2]) == [1, 2]
+    return rounds
