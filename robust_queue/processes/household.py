@@ -143,25 +143,31 @@ class Household:
         self._books.bury_later(dead)
         if not is_running and dead.was_dismissed and dead.page.has_running():
             self.has_left_behind = True
-        if self._is_vacated_by(dead):
-            reason = f"{dead.end_in_words}; replaced in {self._vacate(dead):.1f} s"
-        else:
+        if self._is_filled_without(dead):
             reason = f"{dead.end_in_words}; its post is filled"
+        else:
+            reason = f"{dead.end_in_words}; replaced in {self._vacate(dead):.1f} s"
+        self._forget_successor(dead)
         if is_running:
             actor, facts = dead.post.actor, _facts(dead)
             tell_of_process(process_replaced, actor, facts, reason=reason)
 
-    def _is_vacated_by(self, dead: Child) -> bool:
-        """Is there nobody in its post now, and nobody about to take it over?"""
-        # Those who were waiting for it to take over wait in vain, and ask again.
-        waiting = [each for each in self.children if each.successor is dead]
-        for each in waiting:
-            each.successor = None
-        holders = [each for each in waiting if not each.is_relieved_of_post]
-        if holders:
-            dead.post.patience.fail()
+    def _is_filled_without(self, dead: Child) -> bool:
+        """Has its post passed on, or never been its own?"""
+        is_waited_for = any(
+            each.successor is dead and not each.is_relieved_of_post
+            for each in self.children
+        )
         has_heir = dead.successor in self.children
-        return not (dead.is_relieved_of_post or has_heir or holders)
+        return dead.is_relieved_of_post or has_heir or is_waited_for
+
+    def _forget_successor(self, dead: Child) -> None:
+        """Whoever waited for it has to wait for another one, and not at once."""
+        for each in self.children:
+            if each.successor is dead:
+                each.successor = None
+                if not each.is_relieved_of_post:
+                    each.post.patience.fail()
 
     def _vacate(self, dead: Child) -> float:
         """Leave the post to a successor; return the seconds until one may come."""
