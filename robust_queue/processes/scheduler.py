@@ -9,9 +9,10 @@ from robust_queue.lifecycle.recur import next_instant, recur
 from robust_queue.recurrence import Recurrence
 
 from . import clock
-from .actor import LONGEST_PAUSE, Actor
+from .actor import Actor, jittered
 
 INSPECTION = 30.0
+IDLE_PAUSE = 4.0
 
 
 class Scheduler(Actor):
@@ -39,8 +40,9 @@ class Scheduler(Actor):
 
     def _pause(self) -> float:
         upcoming = next_instant(self.database)
-        if upcoming is None:
-            return LONGEST_PAUSE
         # Not longer: another scheduler, or a person, may move the cursors meanwhile.
+        pause = jittered(IDLE_PAUSE)
+        if upcoming is None:
+            return pause
         left = (upcoming - timezone.now()).total_seconds()
-        return min(max(left, 0.0), LONGEST_PAUSE)
+        return min(max(left, 0.0), pause)
