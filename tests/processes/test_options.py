@@ -158,7 +158,7 @@ def test_a_configuration_that_makes_no_sense_is_refused_by_its_place(
 def test_a_command_line_that_makes_no_sense_is_refused(transactional_db):
     told = command("--threads", "none")
     assert told.returncode == 2
-    expected = "--threads is 'none'. It must be a whole number of at least 1."
+    expected = "--threads is 'none'. It must be a whole number from 1 to 10,000."
     assert f"CommandError: {expected}" in told.stderr
     assert not Process.objects.exists()
 
