@@ -1,8 +1,9 @@
 """A supervisor in a thread, with all that it supervises in further threads."""
 
-import atexit
+import concurrent.futures.thread  # noqa: F401 (see the end of this file)
 import logging
 import threading
+import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 from types import TracebackType
@@ -30,6 +31,9 @@ logger = logging.getLogger("robust_queue")
 # What the end may take beyond the last task, and what a hurried one may take.
 SECONDS_TO_SIGN_OFF = 2.0
 SECONDS_TO_LEAVE = 10.0
+
+
+_running: "weakref.WeakSet[Embedded]" = weakref.WeakSet()
 
 
 class Embedded:
@@ -81,8 +85,7 @@ class Embedded:
             daemon=True,
         )
         self._thread.start()
-        # While its threads still run: they end with the interpreter.
-        atexit.register(self.leave)
+        _running.add(self)
 
     def stop(self) -> bool:
         """Take no new work, and wait for running tasks up to ``shutdown_timeout``.
@@ -97,9 +100,13 @@ class Embedded:
         timeout = current().shutdown_timeout.total_seconds()
         self._thread.join(timeout + SECONDS_TO_SIGN_OFF)
         if self.is_running:
-            logger.warning("Tasks still run after %g s, and go on.", timeout)
+            logger.warning(
+                "Not all is over after %g s: tasks still run, and go on, or the "
+                "database is away.",
+                timeout,
+            )
             return False
-        atexit.unregister(self.leave)
+        _running.discard(self)
         return True
 
     def leave(self) -> None:
@@ -109,6 +116,7 @@ class Embedded:
         if self.is_running and self._supervisor and self._thread:
             self._supervisor.ask_to_quit()
             self._thread.join(SECONDS_TO_LEAVE)
+        _running.discard(self)
 
     def _assembled(self) -> Supervisor:
         options = self._options()
@@ -132,3 +140,14 @@ class Embedded:
             report(error, "the embedded queue was running")
         finally:
             connections.close_all()
+
+
+def _leave_all() -> None:
+    """The program ends, and nobody has stopped these."""
+    for each in list(_running):
+        each.leave()
+
+
+# Not by ``atexit``: by then the executors of coroutines take no calls any more. The
+# latest to register goes first, so it has to be behind that of the executors.
+threading._register_atexit(_leave_all)  # type: ignore[attr-defined]

@@ -6,6 +6,7 @@ import threading
 from asyncio import AbstractEventLoop, CancelledError, Task
 from collections.abc import Callable
 from concurrent.futures import wait
+from contextlib import suppress
 from contextvars import Context
 from dataclasses import dataclass, field
 from functools import partial
@@ -50,20 +51,29 @@ class EventLoop:
         self._calls = CallThreads(1, "robust_queue sync_to_async")
         self._other_calls = CallThreads(thread_name_prefix="robust_queue to_thread")
         self._loop.set_default_executor(self._other_calls)
-        # Else it were the thread that asgiref keeps for the whole process: used before
-        # a fork, it is gone behind it, and calls would wait for it for ever.
-        AsyncToSync.loop_thread_executors[self._loop] = self._calls  # type: ignore[assignment]
         self._thread = threading.Thread(
             target=self._run, name="robust_queue event loop", daemon=True
         )
-        self._thread.start()
         self._watchdog = Watchdog(
             self._loop,
             self._thread,
             job_of=self._job_of,
             in_flight=self._flights.__len__,
         )
-        self._watchdog.start()
+        self._start()
+
+    def _start(self) -> None:
+        try:
+            self._thread.start()
+        except RuntimeError:
+            # No thread is to be had, and no descriptor is to be lost over it.
+            self._loop.close()
+            raise
+        try:
+            self._watchdog.start()
+        except RuntimeError:
+            self._end(timeout=LAST_WORDS)
+            raise
 
     # ── From other threads ─────────────────────────────────────────────────────
 
@@ -95,13 +105,20 @@ class EventLoop:
 
     def finish(self, timeout: float) -> None:
         """End the threads. Nothing is in flight any more, or it is left behind."""
+        if self._is_over:
+            return
         self._watchdog.finish(timeout)
+        self._end(timeout)
+        # At the end of the interpreter nobody takes calls any more.
+        with suppress(RuntimeError):
+            wait([self._calls.submit(connections.close_all)], timeout)
+        for calls in (self._calls, self._other_calls):
+            calls.shutdown(wait=False, cancel_futures=True)
+
+    def _end(self, timeout: float) -> None:
         self._is_over = True
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(timeout)
-        wait([self._calls.submit(connections.close_all)], timeout)
-        for calls in (self._calls, self._other_calls):
-            calls.shutdown(wait=False, cancel_futures=True)
 
     def _job_of(self, task: Task[Any]) -> CurrentJob | None:
         for flight in list(self._flights.values()):
@@ -115,6 +132,9 @@ class EventLoop:
     # ── On the loop ────────────────────────────────────────────────────────────
 
     def _run(self) -> None:
+        # Else it were the thread that asgiref keeps for the whole process: used before
+        # a fork, it is gone behind it, and calls would wait for it for ever.
+        AsyncToSync.loop_thread_executors[self._loop] = self._calls  # type: ignore[assignment]
         while not self._is_over:
             try:
                 self._loop.run_forever()

@@ -108,6 +108,7 @@ class Heart(threading.Thread):
         if is_known:
             self._page.show_beat(begun)
         elif not self._stopped.is_set():
+            self._stopped.set()
             self._on_pruned()
 
     def _skip(self, error: Exception) -> None:

@@ -67,9 +67,18 @@ class Household:
 
     def _may_be_replaced(self, child: Child) -> bool:
         """One at a time: those who leave may still run as many tasks as ever."""
-        leaving = (each for each in self.children if each.is_relieved_of_post)
-        return child.post.patience.is_over and not any(
-            each.post is child.post for each in leaving
+        is_one_leaving = any(
+            each.is_relieved_of_post and each.post is child.post
+            for each in self.children
+        )
+        is_early = self._is_waited_for(child) or not child.post.patience.is_over
+        return not is_one_leaving and not is_early
+
+    def _is_waited_for(self, child: Child) -> bool:
+        """Is it a successor whose post is not yet its own?"""
+        return any(
+            each.successor is child and not each.is_relieved_of_post
+            for each in self.children
         )
 
     def _beget(self, post: Post) -> Child | None:
@@ -154,12 +163,8 @@ class Household:
 
     def _is_filled_without(self, dead: Child) -> bool:
         """Has its post passed on, or never been its own?"""
-        is_waited_for = any(
-            each.successor is dead and not each.is_relieved_of_post
-            for each in self.children
-        )
         has_heir = dead.successor in self.children
-        return dead.is_relieved_of_post or has_heir or is_waited_for
+        return dead.is_relieved_of_post or has_heir or self._is_waited_for(dead)
 
     def _forget_successor(self, dead: Child) -> None:
         """Whoever waited for it has to wait for another one, and not at once."""

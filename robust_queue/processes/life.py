@@ -40,6 +40,7 @@ logger = logging.getLogger("robust_queue")
 
 STATEMENT_PATIENCE = 30
 SECONDS_TO_FINISH = 1.0
+LONG_BOOT = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +133,19 @@ class Life(ABC):
     # ── Birth ──────────────────────────────────────────────────────────────────
 
     def _boot(self) -> bool:
+        """Get ready to work; False if asked to stop before."""
+        if not self._is_registered():
+            return False
+        # Part of booting: who is up has been warmed up, however long that takes.
+        self._tell(process_started)
+        self._actor.start()
+        if clock.now() > self._page.last_beat + LONG_BOOT:
+            # It was silent, and may have been taken for dead.
+            self._is_registered()
+        self._come_up()
+        return True
+
+    def _is_registered(self) -> bool:
         """Register, however long the database takes; False if asked to stop before."""
         patience = Patience()
         while not self._is_asked_to_stop():
@@ -144,7 +158,6 @@ class Life(ABC):
                     logger.warning("%s waits for the database: %s", self.name, error)
                 self._nap(patience.fail())
             else:
-                self._begin()
                 return True
         return False
 
@@ -161,10 +174,7 @@ class Life(ABC):
         )
         self._page.show_beat(begun)
 
-    def _begin(self) -> None:
-        # Part of booting: who is up has been warmed up, however long that takes.
-        self._tell(process_started)
-        self._actor.start()
+    def _come_up(self) -> None:
         # Not earlier: who beats is not taken for stuck.
         self._heart.start()
         # Before it is up: who is up and has never come around is taken for stuck.

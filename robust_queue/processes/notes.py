@@ -73,13 +73,26 @@ class _Forks(threading.local):
         signal.pthread_sigmask(signal.SIG_SETMASK, self._before)
 
     def begin_anew(self) -> None:
-        for number in _HEEDED - {Signals.SIGINT}:
-            signal.signal(number, signal.SIG_DFL)
-        signal.signal(Signals.SIGINT, signal.default_int_handler)
+        for number in filter(_is_ours, _HEEDED):
+            is_interrupt = number is Signals.SIGINT
+            usual = signal.default_int_handler if is_interrupt else signal.SIG_DFL
+            signal.signal(number, usual)
         self.let_through()
 
 
-_HEEDED = {Signals.SIGTERM, Signals.SIGINT, Signals.SIGQUIT, Signals.SIGHUP}
+def _is_ours(number: Signals) -> bool:
+    """Whatever else was set, or ignored, is the application's to decide."""
+    module = getattr(signal.getsignal(number), "__module__", None) or ""
+    return module.startswith("robust_queue.")
+
+
+_HEEDED = {
+    Signals.SIGTERM,
+    Signals.SIGINT,
+    Signals.SIGQUIT,
+    Signals.SIGHUP,
+    Signals.SIGCHLD,
+}
 _forks = _Forks()
 
 

@@ -97,11 +97,18 @@ class LifeThread(threading.Thread):
         except BaseException:
             logger.exception("%s broke down.", self.life.name)
         finally:
+            self._tidy_up(code)
+            # Whatever went wrong: nobody is to take it for alive.
+            self.exit_code = code
+            self.life.wake_supervisor()
+
+    def _tidy_up(self, code: int) -> None:
+        try:
             if code != ExitCode.DONE:
                 self.life.abandon()
             connections.close_all()
-            self.exit_code = code
-            self.life.wake_supervisor()
+        except Exception:
+            logger.exception("%s left something behind.", self.life.name)
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

@@ -2,6 +2,7 @@
 
 import os
 import select
+from collections.abc import Callable
 from contextlib import suppress
 
 
@@ -13,12 +14,14 @@ class Wakeup:
         os.set_blocking(self._read, False)
         os.set_blocking(self._write, False)
 
-    def __del__(self) -> None:
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:
         # Not by a call: whoever may still wake it holds it, and its number on the pipe
-        # must not be somebody else's by then.
+        # must not be somebody else's by then. At the very end modules are gone.
         for end in (self._read, self._write):
-            with suppress(OSError):
-                os.close(end)
+            try:  # noqa: SIM105
+                close(end)
+            except OSError:
+                pass
 
     def set(self) -> None:
         """End the nap under way, or the next one. Safe in signal handlers."""

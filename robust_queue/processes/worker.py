@@ -5,7 +5,7 @@ The main thread claims, hands over to the lanes, and settles what they have done
 
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from uuid import UUID
 
 from robust_queue import registry
@@ -14,6 +14,7 @@ from robust_queue.lifecycle import recover
 from robust_queue.lifecycle.claim import claim
 from robust_queue.lifecycle.release import release
 from robust_queue.lifecycle.settle import settle
+from robust_queue.reports import report
 from robust_queue.stores.rows import Claim
 
 from . import clock
@@ -213,7 +214,15 @@ class Worker(Actor):
         self._forget(ended)
         for each in ended:
             self._reluctance.succeed()
-            each.held.lane.announce(each, recorded)
+            self._announce(each, recorded)
+
+    def _announce(self, ended: Ended, recorded: Container[UUID]) -> None:
+        try:
+            ended.held.lane.announce(ended, recorded)
+        except Exception as error:
+            # No thread can be started. The outcome is recorded, nobody is told of it.
+            report(error, "the end of a job was to be announced")
+            ended.held.lane.let_go(ended.held)
 
     def _give_back(self, ended: Sequence[Ended]) -> None:
         release(self.database, [each.held.claim for each in ended])

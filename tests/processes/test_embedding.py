@@ -2,6 +2,8 @@
 
 import gc
 import shutil
+import subprocess
+import sys
 import threading
 from datetime import timedelta
 from pathlib import Path
@@ -14,8 +16,9 @@ from robust_queue.embedding import Embedded
 from robust_queue.exceptions import NoQueueError, RobustQueueError
 from robust_queue.models import Process
 from tests.support.invariants import state_of
-from tests.support.supervisors import marks, until
+from tests.support.supervisors import Supervised, marks, until
 from tests.support.web_servers import WebServer
+from tests.testapp.coroutine_tasks import MODULES, query_later
 from tests.testapp.models import Mark
 from tests.testapp.process_tasks import mark, rest
 
@@ -84,6 +87,38 @@ def test_what_takes_too_long_goes_back(web_server, kind):
     server.stop()
     assert state_of(running) == "ready"
     assert not Process.objects.exists()
+
+
+# ── In a program that ends ─────────────────────────────────────────────────────
+
+PROGRAM = """
+import django
+django.setup()
+from robust_queue.embedding import Embedded
+from tests.support.supervisors import until
+from tests.testapp.coroutine_tasks import MODULES, query_later
+from tests.testapp.models import Mark
+
+Embedded().start()
+until(lambda: Mark.objects.count() == {count}, "all have begun")
+"""
+
+
+@pytest.mark.usefixtures("transactional_db")
+def test_a_program_that_ends_lets_its_coroutines_finish(tmp_path):
+    results = [query_later.enqueue(f"{n}", 1.0) for n in range(4)]
+    supervised = Supervised(tmp_path, task_modules=MODULES)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(count=4)],
+        env=supervised._environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert finished(*results), done.stderr
+    assert not Process.objects.exists()
+    assert "Exception ignored" not in done.stderr
 
 
 # ── In any program ─────────────────────────────────────────────────────────────

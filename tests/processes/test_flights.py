@@ -185,8 +185,9 @@ class TestCancelling:
 
     def test_giving_up_does_not_wait_for_what_blocks(self, worker, monkeypatch):
         monkeypatch.setattr(watchdog, "PATIENCE", 10)
+        tasks.is_blocked.clear()
         result = tasks.block.enqueue(1)
-        worker.until(lambda: _is_started(worker.page))
+        worker.until(tasks.is_blocked.is_set)
         worker.worker.stop()
         worker.worker.give_up()
         assert state_of(result) == "claimed"

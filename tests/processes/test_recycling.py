@@ -117,3 +117,16 @@ def test_a_slow_hook_at_the_start_is_part_of_booting(supervised):
     supervisor.until(lambda: "asks for a successor" in supervisor.log, "it is tired")
     assert supervisor.stop() == ExitCode.DONE
     assert "is killed" not in supervisor.log
+
+
+def test_a_start_that_takes_longer_than_trust_lasts_is_no_death(supervised):
+    obstacles = json.dumps({"hook_slowly": 4, "watch_early": 0})
+    supervisor = supervised(
+        task_modules=["tests.testapp.process_tasks", "tests.testapp.obstacles"],
+        environment={"RQ_OBSTACLES": obstacles},
+        process_alive_threshold=3,
+    )
+    result = mark.enqueue("it")
+    supervisor.until(lambda: state_of(result) == "finished", "it has run")
+    assert supervisor.stop() == ExitCode.DONE
+    assert "is killed" not in supervisor.log

@@ -208,8 +208,12 @@ async def travel():
     return [*found, translation.get_language()]
 
 
+is_blocked = threading.Event()
+
+
 @task
 async def block(seconds):
+    is_blocked.set()
     time.sleep(seconds)
 
 
@@ -225,3 +229,11 @@ async def block_in_a_task_of_its_own(seconds):
 async def where_am_i():
     """The thread and the loop that it runs on."""
     return [threading.get_ident(), id(asyncio.get_running_loop())]
+
+
+@task
+async def query_later(label, seconds):
+    """Uses the async ORM when it begins, and when it ends."""
+    await Mark.objects.acreate(label=label, pid=os.getpid())
+    await asyncio.sleep(seconds)
+    return await Mark.objects.acount() > 0
