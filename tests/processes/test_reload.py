@@ -96,7 +96,11 @@ def starts_of(supervisor):
 
 
 def children_of(supervisor):
-    return {row.pid for row in supervisor.rows()}
+    """A worker and a dispatcher, once both are up."""
+    rows = supervisor.until(
+        lambda: len(found := supervisor.rows()) == 2 and found, "both are up"
+    )
+    return {row.pid for row in rows}
 
 
 # ── Real supervisors ───────────────────────────────────────────────────────────
