@@ -4,7 +4,8 @@ Django's own three signals tell of tasks; these tell of the rest. All of them ar
 by :func:`tell`: whoever listens cannot harm what it hears of.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,15 +68,22 @@ def tell(signal: Signal, sender: object, **facts: Any) -> None:
 def tell_of_process(
     signal: Signal, sender: object, process: ProcessFacts, **facts: Any
 ) -> None:
-    """Send a signal of a process. Who hears it may query, where the queue does.
+    """Send a signal of a process. Who hears it may query, where the queue does."""
+    with nothing_left_open(f"A hook or receiver of {process}"):
+        tell(signal, sender, process=process, **facts)
 
-    A transaction that is left open there would swallow what the queue writes.
+
+@contextmanager
+def nothing_left_open(who: str) -> Iterator[None]:
+    """For a block that tells somebody something, and raises nothing.
+
+    A transaction that is left open there would swallow what others write.
     """
     try:
-        with closed_behind(f"A hook or receiver of {process}"):
-            tell(signal, sender, process=process, **facts)
+        with closed_behind(who):
+            yield
     except RuntimeError as error:
-        report(error, "a process told of itself")
+        report(error, "somebody was told something")
 
 
 def _name_of(receiver: Callable[..., Any]) -> str:

@@ -3,19 +3,14 @@
 Whoever listens cannot harm the job it hears of.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from robust_queue.compat import (
     AnyResult,
     BaseTaskBackend,
     signal_modules,
     task_backends,
 )
-from robust_queue.reports import report
-from robust_queue.signals import attempt_failed, tell
+from robust_queue.signals import attempt_failed, nothing_left_open, tell
 from robust_queue.stores.rows import Failed
-from robust_queue.transactions import closed_behind
 
 SHOWN_LENGTH = 200
 
@@ -48,7 +43,7 @@ def retried(
     result: AnyResult, failure: Failed, error: BaseException | None = None
 ) -> None:
     """An attempt has failed and is recorded; the task is not finished."""
-    with _nothing_left_open("attempt_failed"):
+    with nothing_left_open("A receiver of attempt_failed"):
         tell(
             attempt_failed,
             _sender(result.backend),
@@ -69,19 +64,9 @@ def _in_one_line(failure: Failed) -> str:
 def _send(name: str, result: AnyResult) -> None:
     for_backport = getattr(result.task, "from_backport", False)
     sender = _sender(result.backend)
-    with _nothing_left_open(name):
+    with nothing_left_open(f"A receiver of {name}"):
         for module in signal_modules(for_backport=for_backport):
             tell(getattr(module, name), sender, task_result=result)
-
-
-@contextmanager
-def _nothing_left_open(name: str) -> Iterator[None]:
-    """A transaction that a receiver leaves open would swallow what tasks write."""
-    try:
-        with closed_behind(f"A receiver of {name}"):
-            yield
-    except RuntimeError as error:
-        report(error, "somebody was told of a task")
 
 
 def _sender(alias: str) -> type[BaseTaskBackend]:

@@ -19,7 +19,8 @@ def claim(
 ) -> list[Claim]:
     """Take up to ``limit`` jobs from these queues, in order.
 
-    ``is_likely`` tells whether any are expected; a poll in vain is then cheaper.
+    Whoever does not expect any says so with ``is_likely=False``: a poll in vain is
+    cheaper then.
 
     All of them carry one token, made here. Should the database's reply get lost, the
     jobs that carry the token are known to be this process's.

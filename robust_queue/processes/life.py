@@ -65,6 +65,7 @@ class Life(ABC):
         self._wakeup = Wakeup()
         self._trouble = Patience()
         self._stop_by: float | None = None
+        self._has_started = False
         self._heart = Heart(
             self._database,
             birth.identity,
@@ -137,6 +138,7 @@ class Life(ABC):
         if not self._is_registered():
             return False
         # Part of booting: who is up has been warmed up, however long that takes.
+        self._has_started = True
         self._tell(process_started)
         self._actor.start()
         if clock.now() > self._page.last_beat + LONG_BOOT:
@@ -225,6 +227,7 @@ class Life(ABC):
             self._stop_by = clock.now() + current().shutdown_timeout.total_seconds()
         if is_first:
             self._actor.stop()
+        if is_first and self._has_started:
             # Last: a hook that takes long does not put off the end.
             self._tell(process_stopping)
 

@@ -6,6 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from functools import cache
 from signal import Signals
 from types import FrameType
 
@@ -45,25 +46,24 @@ class Notes:
         self.add(Signals(number))
 
 
+@cache
 def spare_forks() -> None:
     """Let what tasks fork heed signals as usual, from the first moment on.
 
     It is born with the handlers of this process, and would take notes that nobody
     reads: a pool of processes could never be terminated.
     """
-    if not _forks.are_spared:
-        _forks.are_spared = True
-        os.register_at_fork(
-            before=_forks.withhold,
-            after_in_parent=_forks.let_through,
-            after_in_child=_forks.begin_anew,
-        )
+    # Once: forks inherit it.
+    os.register_at_fork(
+        before=_forks.withhold,
+        after_in_parent=_forks.let_through,
+        after_in_child=_forks.begin_anew,
+    )
 
 
 class _Forks(threading.local):
     """Signals are withheld around a fork, by the thread that forks."""
 
-    are_spared = False
     _before: Collection[int] = ()
 
     def withhold(self) -> None:

@@ -79,6 +79,7 @@ class TestOutcomes:
             (tasks.interrupt, [], "builtins.KeyboardInterrupt"),
             (tasks.run_out_of_memory, [], "builtins.MemoryError"),
             (tasks.cancel_itself, [], "asyncio.exceptions.CancelledError"),
+            (tasks.take_too_long, [], "builtins.TimeoutError"),
             (tasks.start_something_that_exits, [], "builtins.SystemExit"),
             (tasks.return_a_function, [], "builtins.TypeError"),
         ],

@@ -237,3 +237,9 @@ async def query_later(label, seconds):
     await Mark.objects.acreate(label=label, pid=os.getpid())
     await asyncio.sleep(seconds)
     return await Mark.objects.acount() > 0
+
+
+@task
+async def take_too_long():
+    async with asyncio.timeout(0.05):
+        await asyncio.sleep(60)
