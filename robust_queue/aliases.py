@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from .backend import RobustQueueBackend
 
 
+def know_backends() -> None:
+    """Have the backends made that this thread, or this context, has not used yet."""
+    task_backends.all()
+
+
 def backends() -> "list[RobustQueueBackend]":
     """The backends of Robust Queue, in the order of TASKS."""
     return [each for each in task_backends.all() if is_ours(each)]

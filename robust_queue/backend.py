@@ -68,12 +68,16 @@ class RobustQueueBackend(BaseTaskBackend):
 
     def prepare_all(self, calls: Iterable[Call]) -> "list[Prepared]":
         """Check calls and turn them into jobs, without storing any."""
-        from .lifecycle.enqueue import Destination, prepare  # noqa: PLC0415
+        from .lifecycle.enqueue import Destination, check, prepare  # noqa: PLC0415
 
         destination = Destination(self.alias, self.database, self.queue_options)
-        prepared = []
+        prepared, checked = [], None
         for call in calls:
-            self.validate_task(call.task)
+            # Mostly all of them are of the same task.
+            if call.task is not checked:
+                self.validate_task(call.task)
+                check(call.task)
+                checked = call.task
             prepared.append(prepare(call, destination))
         return prepared
 

@@ -49,11 +49,11 @@ _current: ContextVar[CurrentJob | None] = ContextVar("robust_queue_job", default
 # ── In the worker ──────────────────────────────────────────────────────────────
 
 
-@contextmanager
-def running(claim: "Claim") -> Iterator[CurrentJob]:
-    """Surround the task of a claim with what it should find.
+def enter(claim: "Claim") -> CurrentJob:
+    """Surround the task of a claim with what it should find, for good.
 
-    The language and the time zone that a task activates are its own, not the next's.
+    To be called in a context that is the task's own: the language and the time zone
+    that a task activates are not to be the next one's.
     """
     job = CurrentJob(
         id=str(claim.job_id),
@@ -61,18 +61,28 @@ def running(claim: "Claim") -> Iterator[CurrentJob]:
         queue=claim.queue_name,
         attempt=claim.attempts,
     )
-    before = _current.set(job)
+    _current.set(job)
+    if claim.metadata:
+        _restore(claim.metadata, job)
+    return job
+
+
+@contextmanager
+def running(claim: "Claim") -> Iterator[CurrentJob]:
+    """Surround the task of a claim with what it should find, in somebody's context.
+
+    Which is left as it was, whatever the task activates.
+    """
+    before = _current.get()
     language, zone = translation.get_language(), timezone.get_current_timezone()
     try:
-        if claim.metadata:
-            _restore(claim.metadata, job)
-        yield job
+        yield enter(claim)
     finally:
         if translation.get_language() != language:
             _go_back_to_language(language)
         if timezone.get_current_timezone() != zone:
             _go_back_to_zone(zone)
-        _current.reset(before)
+        _current.set(before)
 
 
 def _restore(metadata: str, job: CurrentJob) -> None:

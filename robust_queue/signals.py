@@ -7,13 +7,15 @@ by :func:`tell`: whoever listens cannot harm what it hears of.
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from asgiref.sync import async_to_sync
 from django.dispatch import Signal
 
 from robust_queue.reports import report
 from robust_queue.transactions import closed_behind
+
+Receiver = TypeVar("Receiver", bound=Callable[..., Any])
 
 # Of a worker, dispatcher, scheduler or supervisor, whose class is the sender. Each has
 # the keyword ``process``, a ProcessFacts.
@@ -63,6 +65,29 @@ def tell(signal: Signal, sender: object, **facts: Any) -> None:
             receiver(signal=signal, sender=sender, **facts)
         except BaseException as error:
             report(error, f"{_name_of(receiver)} was told of a signal")
+
+
+def has_listeners(signal: Signal, sender: object) -> bool:
+    """Is there anybody who listens, other than those who rest?"""
+    if not signal.receivers:
+        return False
+    at_once, awaited = signal._live_receivers(sender)
+    return bool(awaited) or any(not _rests(receiver) for receiver in at_once)
+
+
+def rests_while(is_resting: Callable[[], bool]) -> Callable[[Receiver], Receiver]:
+    """For a receiver that has nothing to do while this is true."""
+
+    def mark(receiver: Receiver) -> Receiver:
+        receiver.rq_rests = is_resting  # type: ignore[attr-defined]
+        return receiver
+
+    return mark
+
+
+def _rests(receiver: Callable[..., Any]) -> bool:
+    is_resting = getattr(receiver, "rq_rests", None)
+    return is_resting is not None and is_resting()
 
 
 def tell_of_process(

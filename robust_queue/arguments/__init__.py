@@ -23,6 +23,7 @@ __all__ = [
     "dump_result",
     "load_call",
     "load_result",
+    "may_query",
     "plain",
     "plain_call",
     "plain_result",
@@ -54,6 +55,11 @@ def dump_result(value: Any) -> str:
 def load_result(text: str) -> Any:
     """The value written by dump_result; models are read from their database."""
     return _read(text, _result, decode)
+
+
+def may_query(text: str) -> bool:
+    """Could load_call() of this text have to do with the database?"""
+    return TAG in text
 
 
 def plain(value: Any) -> Any:

@@ -21,6 +21,8 @@ def plain_of(value: Any) -> Any:
     kind = type(value)
     if kind in _ALREADY_PLAIN:
         return value
+    if kind is list:
+        return [plain_of(item) for item in value]
     for base, show in _LIVE:
         if issubclass(kind, base):
             return show(value)

@@ -3,16 +3,41 @@
 Whoever listens cannot harm the job it hears of.
 """
 
+import logging
+
 from robust_queue.compat import (
     AnyResult,
     BaseTaskBackend,
     signal_modules,
+    signals,
     task_backends,
+    task_logger,
 )
-from robust_queue.signals import attempt_failed, nothing_left_open, tell
+from robust_queue.signals import (
+    attempt_failed,
+    has_listeners,
+    nothing_left_open,
+    rests_while,
+    tell,
+)
 from robust_queue.stores.rows import Failed
 
 SHOWN_LENGTH = 200
+
+
+def is_heard(name: str, alias: str, *, is_from_backport: bool = False) -> bool:
+    """Would anybody listen to that signal, of tasks of that alias?"""
+    sender = _sender(alias)
+    return any(
+        has_listeners(getattr(module, name), sender)
+        for module in signal_modules(for_backport=is_from_backport)
+    )
+
+
+# Django's own, which only writes a line for developers.
+rests_while(lambda: not task_logger.isEnabledFor(logging.DEBUG))(
+    signals.log_task_enqueued
+)
 
 
 def enqueued(result: AnyResult) -> None:

@@ -1,12 +1,43 @@
 """Ready ──▶ claimed, for one process."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 from uuid import UUID, uuid4
 
 from django.utils import timezone
 
 from robust_queue.stores import store_for
 from robust_queue.stores.rows import Claim, Selection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claiming:
+    """Who takes how many jobs, and from which queues."""
+
+    process_id: UUID
+    queues: Sequence[str] = ("*",)
+    limit: int = 1
+    # Whoever does not expect any says so: a poll in vain is cheaper then.
+    is_likely: bool = True
+
+    @property
+    def is_possible(self) -> bool:
+        return self.limit > 0 and bool(self.queues)
+
+    def facts(self) -> dict[str, Any]:
+        """What a store is told.
+
+        All jobs of a claim carry one token, made here. Should the reply of the
+        database get lost, those that carry it are known to be this process's.
+        """
+        return {
+            "selection": Selection(tuple(self.queues)),
+            "limit": self.limit,
+            "process_id": self.process_id,
+            "token": uuid4(),
+            "now": timezone.now(),
+        }
 
 
 def claim(
@@ -17,21 +48,18 @@ def claim(
     limit: int = 1,
     is_likely: bool = True,
 ) -> list[Claim]:
-    """Take up to ``limit`` jobs from these queues, in order.
-
-    Whoever does not expect any says so with ``is_likely=False``: a poll in vain is
-    cheaper then.
-
-    All of them carry one token, made here. Should the database's reply get lost, the
-    jobs that carry the token are known to be this process's.
-    """
-    if limit < 1 or not queues:
-        return []
-    return store_for(database).claim(
-        Selection(tuple(queues)),
-        limit=limit,
-        process_id=process_id,
-        token=uuid4(),
-        now=timezone.now(),
-        is_likely=is_likely,
+    """Take up to ``limit`` jobs from these queues, in order."""
+    return claim_as_told(
+        database,
+        Claiming(
+            process_id=process_id, queues=queues, limit=limit, is_likely=is_likely
+        ),
     )
+
+
+def claim_as_told(database: str, claiming: Claiming) -> list[Claim]:
+    """Take the jobs that are asked for."""
+    if not claiming.is_possible:
+        return []
+    store = store_for(database)
+    return store.claim(**claiming.facts(), is_likely=claiming.is_likely)

@@ -66,10 +66,19 @@ class Prepared:
     destination: Destination
 
 
+def check(task: AnyTask) -> None:
+    """Refuse a task that no job can be made of, whatever its arguments."""
+    check_queue_name(task.queue_name)
+    if len(task.module_path) > TASK_PATH_LENGTH:
+        raise InvalidTask(
+            f"Task {task.module_path!r}: the path of a task has at most "
+            f"{TASK_PATH_LENGTH} characters."
+        )
+
+
 def prepare(call: Call, destination: Destination) -> Prepared:
-    """Check a call and turn it into a job. Nothing is written."""
+    """Check the arguments of a call and turn it into a job. Nothing is written."""
     task, options = call.task, destination.options
-    _check_names(task)
     _check_signature(task, call.args, call.kwargs)
     arguments = dump_call(call.args, call.kwargs)
     _check_size(arguments, options.max_arguments_size, destination.alias)
@@ -128,8 +137,18 @@ def _write_now(prepared: Sequence[Prepared]) -> None:
 
 
 def _announce(results: Sequence[AnyResult]) -> None:
-    for result in results:
-        announce.enqueued(result)
+    """Tell of jobs that are stored, if there is anybody to be told."""
+    for is_from_backport, group in groupby(results, key=_is_from_backport):
+        told = list(group)
+        if announce.is_heard(
+            "task_enqueued", told[0].backend, is_from_backport=is_from_backport
+        ):
+            for result in told:
+                announce.enqueued(result)
+
+
+def _is_from_backport(result: AnyResult) -> bool:
+    return getattr(result.task, "from_backport", False)
 
 
 def _moment(run_after: datetime | None) -> datetime | None:
@@ -190,15 +209,6 @@ def _result(job: NewJob, call: Call) -> AnyResult:
 
 
 # ── Checks ─────────────────────────────────────────────────────────────────────
-
-
-def _check_names(task: AnyTask) -> None:
-    check_queue_name(task.queue_name)
-    if len(task.module_path) > TASK_PATH_LENGTH:
-        raise InvalidTask(
-            f"Task {task.module_path!r}: the path of a task has at most "
-            f"{TASK_PATH_LENGTH} characters."
-        )
 
 
 def _check_signature(

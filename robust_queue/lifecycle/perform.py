@@ -1,6 +1,6 @@
 """A claim ──▶ user code ──▶ an outcome. The one place where tasks are called."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import datetime
 from traceback import clear_frames
 from typing import Any
@@ -12,6 +12,7 @@ from robust_queue.aliases import options_of
 from robust_queue.arguments import dump_result, load_call
 from robust_queue.compat import (
     AnyResult,
+    AnyTask,
     TaskResult,
     TaskResultStatus,
     context_of,
@@ -19,19 +20,36 @@ from robust_queue.compat import (
 from robust_queue.configuration import BackendOptions
 from robust_queue.context import running
 from robust_queue.exceptions import SerializationError
+from robust_queue.models import Attempt as EarlierAttempt
 from robust_queue.stores.rows import Claim, Failed, Finished, Outcome
 
 from . import announce, results
 from .failure import describe
 
 
-@dataclass(frozen=True, slots=True)
 class Performed:
     """An attempt that was made: what to record, and what to tell when it is."""
 
-    outcome: Outcome
-    result: AnyResult
-    error: BaseException | None = None
+    __slots__ = ("_attempt", "error", "outcome")
+
+    def __init__(
+        self,
+        attempt: "Attempt",
+        outcome: Outcome,
+        error: BaseException | None = None,
+    ) -> None:
+        self._attempt = attempt
+        self.outcome = outcome
+        self.error = error
+
+    @property
+    def result(self) -> AnyResult:
+        return self._attempt.result
+
+    @property
+    def is_heard(self) -> bool:
+        """Would anybody listen?"""
+        return self.error is not None or self._attempt.is_heard("task_finished")
 
     def announce(self) -> None:
         """Tell the world. To be called by whoever has recorded the outcome."""
@@ -48,16 +66,18 @@ def perform(claim: Claim, *, database: str, worker_id: str) -> Performed:
     An error before the task began is raised: the claim can be given back. From the
     moment the task could have begun, everything is an outcome.
     """
-    begun = begin(claim, database=database, worker_id=worker_id)
-    return begun.run() if isinstance(begun, Attempt) else begun
+    with running(claim):
+        begun = begin(claim, database=database, worker_id=worker_id)
+        return begun.run() if isinstance(begun, Attempt) else begun
 
 
 def begin(claim: Claim, *, database: str, worker_id: str) -> "Attempt | Performed":
     """Do everything that comes before the call; a job that cannot be called has failed.
 
-    An error of the queue itself is raised: the claim can be given back.
+    To be called where the job is the current one. An error of the queue itself is
+    raised: the claim can be given back.
     """
-    attempt = Attempt(claim, _running(claim, database, worker_id, timezone.now()))
+    attempt = Attempt(claim, database=database, worker_id=worker_id)
     try:
         attempt.prepare()
     except BaseException as error:
@@ -68,23 +88,61 @@ def begin(claim: Claim, *, database: str, worker_id: str) -> "Attempt | Performe
 class Attempt:
     """A job that has begun: to be run, once, in the one way or the other."""
 
-    def __init__(self, claim: Claim, result: AnyResult) -> None:
+    __slots__ = (
+        "_args",
+        "_declared",
+        "_earlier",
+        "_kwargs",
+        "_result",
+        "_returned",
+        "_started_at",
+        "_task",
+        "_worker_id",
+        "claim",
+        "outcome",
+    )
+
+    def __init__(self, claim: Claim, *, database: str, worker_id: str) -> None:
         self.claim = claim
-        self._result = result
+        self._declared: AnyTask | None = registry.find(claim.task_path)
+        self.outcome: Outcome | None = None
+        self._worker_id = worker_id
+        self._started_at = timezone.now()
+        self._returned: Any = None
+        self._result: AnyResult | None = None
+        # The first attempt has none before it, which spares nearly every job a query.
+        self._earlier: Sequence[EarlierAttempt] = ()
+        if claim.attempts > 1:
+            self._earlier = results.earlier_attempts(database, claim.job_id)
+
+    @property
+    def result(self) -> AnyResult:
+        """As it stands. Made for whoever asks first: mostly nobody does."""
+        if self._result is None:
+            self._result = self._running()
+            self._conclude()
+        return self._result
+
+    def is_heard(self, name: str) -> bool:
+        """Would anybody listen to that signal of this task?"""
+        is_from_backport = getattr(self._declared, "from_backport", False)
+        return announce.is_heard(
+            name, self.claim.backend, is_from_backport=is_from_backport
+        )
 
     def prepare(self) -> None:
         """Find out what is to be called, and tell that it begins."""
-        self._task = registry.resolve(self.claim.task_path)
+        self._task: AnyTask = registry.resolve(self.claim.task_path)
         self._args, self._kwargs = load_call(self.claim.arguments)
-        with running(self.claim):
-            announce.started(self._result)
+        if self.is_heard("task_started"):
+            announce.started(self.result)
         if self._task.takes_context:
-            self._args.insert(0, context_of(self._task, self._result))
+            self._args.insert(0, context_of(self._task, self.result))
 
     def run(self) -> Performed:
         """Call the task, whatever kind of function it is, and wait for its end."""
         try:
-            with running(self.claim), transactions.closed_behind(self.claim.task_path):
+            with transactions.closed_behind(self.claim.task_path):
                 returned = self._task.call(*self._args, **self._kwargs)
             return self._finished(returned)
         except BaseException as error:
@@ -96,20 +154,90 @@ class Attempt:
         Connections are none of its business: those that it uses are in other threads.
         """
         try:
-            with running(self.claim):
-                returned = await self._task.acall(*self._args, **self._kwargs)
+            returned = await self._task.acall(*self._args, **self._kwargs)
             return self._finished(returned)
         except BaseException as error:
             return self.failed(error)
 
     def _finished(self, returned: Any) -> Performed:
-        text = _stored(returned, options_of(self.claim.backend))
-        return _finished(self.claim, self._result, returned, text)
+        options = options_of(self.claim.backend)
+        text = _stored(returned, options)
+        self._returned = returned
+        return self._ended(
+            Finished(**self._facts(), result=text, keep=options.preserve_finished_jobs)
+        )
 
     def failed(self, error: BaseException) -> Performed:
         """The attempt has come to this."""
         _make_room(error)
-        return _failed(self.claim, self._result, error)
+        facts, attempts = self._facts(), self.claim.attempts
+        retry_at = policies.retry_at(
+            self._declared, error, attempts=attempts, now=facts["finished_at"]
+        )
+        failure = Failed(**facts, **describe(error), retry_at=retry_at)
+        return self._ended(failure, error)
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "job_id": self.claim.job_id,
+            "token": self.claim.token,
+            "attempts": self.claim.attempts,
+            "worker_id": self._worker_id,
+            "started_at": self._started_at,
+            "finished_at": timezone.now(),
+        }
+
+    def _ended(self, outcome: Outcome, error: BaseException | None = None) -> Performed:
+        self.outcome = outcome
+        self._conclude()
+        return Performed(self, outcome, error)
+
+    # ── What others see of it ──────────────────────────────────────────────────
+
+    def _running(self) -> AnyResult:
+        claim, earlier = self.claim, self._earlier
+        args, kwargs = results.shown_call(claim.arguments)
+        return TaskResult(
+            task=results.restored_task(
+                claim.task_path,
+                backend=claim.backend,
+                priority=claim.priority,
+                queue_name=claim.queue_name,
+                run_after=claim.run_after,
+            ),
+            id=str(claim.job_id),
+            status=TaskResultStatus.RUNNING,
+            enqueued_at=claim.enqueued_at,
+            started_at=earlier[0].started_at if earlier else self._started_at,
+            finished_at=None,
+            last_attempted_at=self._started_at,
+            args=args,
+            kwargs=kwargs,
+            backend=claim.backend,
+            errors=[results.error_of(attempt) for attempt in earlier],
+            worker_ids=[*(attempt.worker_id for attempt in earlier), self._worker_id],
+        )
+
+    def _conclude(self) -> None:
+        """Tell whoever has the result what has become of it."""
+        if self._result is None:
+            return
+        match self.outcome:
+            case Finished() as end:
+                self._show("_return_value", self._returned)
+                self._show("status", TaskResultStatus.SUCCESSFUL)
+                self._show("finished_at", end.finished_at)
+            case Failed(retry_at=None) as end:
+                self._result.errors.append(results.error_of(end))
+                self._show("status", TaskResultStatus.FAILED)
+                self._show("finished_at", end.finished_at)
+            case Failed() as end:
+                # The attempt is over, the task is not.
+                self._result.errors.append(results.error_of(end))
+                self._show("status", TaskResultStatus.READY)
+
+    def _show(self, name: str, value: Any) -> None:
+        object.__setattr__(self._result, name, value)
 
 
 def _make_room(error: BaseException) -> None:
@@ -130,82 +258,3 @@ def _stored(returned: Any, options: BackendOptions) -> str:
             f"{options.max_result_size:,} allowed by MAX_RESULT_SIZE."
         )
     return text
-
-
-def _running(
-    claim: Claim, database: str, worker_id: str, started_at: datetime
-) -> AnyResult:
-    # The first attempt has none before it, which spares nearly every job a query.
-    earlier = (
-        results.earlier_attempts(database, claim.job_id) if claim.attempts > 1 else []
-    )
-    args, kwargs = results.shown_call(claim.arguments)
-    return TaskResult(
-        task=results.restored_task(
-            claim.task_path,
-            backend=claim.backend,
-            priority=claim.priority,
-            queue_name=claim.queue_name,
-            run_after=claim.run_after,
-        ),
-        id=str(claim.job_id),
-        status=TaskResultStatus.RUNNING,
-        enqueued_at=claim.enqueued_at,
-        started_at=earlier[0].started_at if earlier else started_at,
-        finished_at=None,
-        last_attempted_at=started_at,
-        args=args,
-        kwargs=kwargs,
-        backend=claim.backend,
-        errors=[results.error_of(attempt) for attempt in earlier],
-        worker_ids=[*(attempt.worker_id for attempt in earlier), worker_id],
-    )
-
-
-def _finished(claim: Claim, result: AnyResult, returned: Any, text: str) -> Performed:
-    _end(result, TaskResultStatus.SUCCESSFUL)
-    object.__setattr__(result, "_return_value", returned)
-    keep = options_of(claim.backend).preserve_finished_jobs
-    return Performed(
-        Finished(**_attempt(claim, result), result=text, keep=keep), result
-    )
-
-
-def _failed(claim: Claim, result: AnyResult, error: BaseException) -> Performed:
-    _end(result, TaskResultStatus.FAILED)
-    attempt = _attempt(claim, result)
-    retry_at = _retry_at(claim, error, attempt["finished_at"])
-    failure = Failed(**attempt, **describe(error), retry_at=retry_at)
-    result.errors.append(results.error_of(failure))
-    if failure.retry_at is not None:
-        _reopen(result)
-    return Performed(failure, result, error)
-
-
-def _retry_at(
-    claim: Claim, error: BaseException, finished_at: datetime
-) -> datetime | None:
-    task = registry.find(claim.task_path)
-    return policies.retry_at(task, error, attempts=claim.attempts, now=finished_at)
-
-
-def _end(result: AnyResult, status: TaskResultStatus) -> None:
-    object.__setattr__(result, "finished_at", timezone.now())
-    object.__setattr__(result, "status", status)
-
-
-def _reopen(result: AnyResult) -> None:
-    """The attempt is over, the task is not."""
-    object.__setattr__(result, "finished_at", None)
-    object.__setattr__(result, "status", TaskResultStatus.READY)
-
-
-def _attempt(claim: Claim, result: AnyResult) -> dict[str, Any]:
-    return {
-        "job_id": claim.job_id,
-        "token": claim.token,
-        "attempts": claim.attempts,
-        "worker_id": result.worker_ids[-1],
-        "started_at": result.last_attempted_at,
-        "finished_at": result.finished_at,
-    }

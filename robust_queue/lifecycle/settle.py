@@ -2,10 +2,10 @@
 
 import logging
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from django.db import DataError, Error, IntegrityError, connections, transaction
@@ -14,14 +14,17 @@ from django.utils import timezone
 from robust_queue.models import Job
 from robust_queue.stores import store_for
 from robust_queue.stores.conflicts import is_conflict
-from robust_queue.stores.rows import Failed, Finished, Outcome
+from robust_queue.stores.rows import Claim, Failed, Finished, Outcome
 
+from .claim import Claiming, claim_as_told
 from .failure import failed_to_record
 
 logger = logging.getLogger("robust_queue")
 
 LARGE = 100_000  # characters; no server is configured to take less at a time
 HANG_UPS = 3
+
+T = TypeVar("T")
 
 
 def settle(database: str, outcomes: Sequence[Outcome]) -> set[UUID]:
@@ -32,10 +35,34 @@ def settle(database: str, outcomes: Sequence[Outcome]) -> set[UUID]:
     An outcome that is already stored, because the reply to an earlier settle got lost,
     counts as held: to settle it again changes nothing and is no mistake.
     """
-    held = _record(database, outcomes)
-    unheld = [each for each in outcomes if each.job_id not in held]
-    if not unheld:
+    return _with_stored(database, outcomes, held=_record(database, outcomes))
+
+
+def settle_and_claim(
+    database: str, outcomes: Sequence[Outcome], claiming: Claiming
+) -> tuple[set[UUID], list[Claim]]:
+    """Record outcomes and take new jobs, in one transaction; see settle() and claim().
+
+    If something in one of the outcomes is refused, nothing is taken this time.
+    """
+    if not outcomes or not claiming.is_possible:
+        return settle(database, outcomes), claim_as_told(database, claiming)
+    store, claims = store_for(database), list[Claim]()
+    try:
+        held, claims = _tried(
+            database, outcomes, lambda: store.exchange(outcomes, **claiming.facts())
+        )
+    except _RefusedError:
+        held = _record(database, outcomes)
+    return _with_stored(database, outcomes, held=held), claims
+
+
+def _with_stored(
+    database: str, outcomes: Sequence[Outcome], *, held: set[UUID]
+) -> set[UUID]:
+    if len(held) == len(outcomes):
         return held
+    unheld = [each for each in outcomes if each.job_id not in held]
     stored = _already_stored(database, unheld)
     for outcome in unheld:
         if outcome.job_id not in stored:
@@ -51,16 +78,17 @@ def _record(database: str, outcomes: Sequence[Outcome]) -> set[UUID]:
 
     The others must not suffer for it, and the culprit must not stay claimed for ever.
     """
+    store = store_for(database)
     try:
-        return _tried(database, outcomes)
+        return _tried(database, outcomes, lambda: store.settle(outcomes))
     except _RefusedError as refusal:
         if len(outcomes) == 1:
             culprit = failed_to_record(outcomes[0], refusal.reason)
-            return store_for(database).settle([culprit])
+            return store.settle([culprit])
     return set().union(*(_record(database, [each]) for each in outcomes))
 
 
-def _tried(database: str, outcomes: Sequence[Outcome]) -> set[UUID]:
+def _tried(database: str, outcomes: Sequence[Outcome], record: Callable[[], T]) -> T:
     """Record all at once, or tell whether the server refused or went away.
 
     Drivers have many names for a refusal. A server that goes on to answer in the same
@@ -74,7 +102,7 @@ def _tried(database: str, outcomes: Sequence[Outcome]) -> set[UUID]:
         session = connections[database].connection
         try:
             with _savepoint(database):
-                return store_for(database).settle(outcomes)
+                return record()
         except (DataError, IntegrityError) as error:
             raise _RefusedError(error) from error
         except Error as error:

@@ -31,6 +31,7 @@ from robust_queue.signals import (
     process_stopping,
     queue_paused,
     queue_resumed,
+    rests_while,
 )
 from robust_queue.tracebacks import of_task
 
@@ -81,6 +82,7 @@ def _of_its_own(log: Callable[..., None]) -> Callable[..., None]:
 # ── Jobs ───────────────────────────────────────────────────────────────────────
 
 
+@rests_while(lambda: not task_logger.isEnabledFor(logging.DEBUG))
 def log_task_started(sender: type, *, task_result: AnyResult, **kwargs: Any) -> None:
     # Asked first, here and below: most of the time nobody reads it, and it is not free.
     if task_logger.isEnabledFor(logging.DEBUG):
@@ -94,6 +96,8 @@ def log_task_started(sender: type, *, task_result: AnyResult, **kwargs: Any) -> 
         )
 
 
+# A failure wakes everybody.
+@rests_while(lambda: not task_logger.isEnabledFor(logging.INFO))
 def log_task_finished(sender: type, *, task_result: AnyResult, **kwargs: Any) -> None:
     if task_result.status == TaskResultStatus.FAILED:
         _log_failure(task_result)

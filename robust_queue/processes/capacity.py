@@ -12,6 +12,8 @@ not to be. What does not fit goes back at once, and is not tried again for a whi
 import math
 from typing import NamedTuple
 
+from .foresight import MOST as AHEAD
+
 FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 1.0
 
@@ -32,8 +34,8 @@ class Capacity:
 
     def __init__(self, whole: Count) -> None:
         self._has_coroutines = whole.coroutines > 0
-        self._coroutines = Allowance(whole.coroutines, size=0)
-        self._synchronous = Allowance(whole.threads, size=whole.threads)
+        self._coroutines = Allowance(whole.coroutines + AHEAD, size=0)
+        self._synchronous = Allowance(whole.threads + AHEAD, size=whole.threads)
 
     def expect_coroutines(self) -> None:
         """Look for coroutines even before the first one has come."""

@@ -7,9 +7,11 @@ from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any, TypeAlias
 
-from django.db import connections, reset_queries, transaction
+from django.db import connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.utils import load_backend
+
+from robust_queue.transactions import connected
 
 Conversation: TypeAlias = Generator[Any, Any, Any]
 
@@ -145,9 +147,9 @@ def close_all() -> None:
 
 def prepare_for_task() -> None:
     """Do for a task what Django does for a request."""
-    reset_queries()
     connection: Any
-    for connection in connections.all(initialized_only=True):
+    for connection in connected():
+        connection.queries_log.clear()
         if connection.connection is not None and _is_quiet(connection):
             # Django asks the server when the connection is used, and only then.
             connection.health_check_enabled = True
@@ -157,7 +159,7 @@ def prepare_for_task() -> None:
 def clean_up_after_task() -> None:
     """Close connections that broke or have grown old; keep the others."""
     connection: Any
-    for connection in connections.all(initialized_only=True):
+    for connection in connected():
         connection.rq_last_used = time.monotonic()
         if connection.connection is None or connection.in_atomic_block:
             continue

@@ -1,19 +1,22 @@
 """Coroutines: the lane of ``async def`` tasks, hundreds of them on one event loop.
 
-Helper threads do what is synchronous about a job: one begins it, which may query, and
-others announce its end. Nothing is started before the first coroutine comes.
+They begin and end on the loop itself. Only where the beginning of a job may query or
+call somebody else's code, a helper thread does it; others announce ends. Nothing is
+started before the first coroutine comes.
 """
 
-from collections.abc import Iterable
-from contextvars import Context
 from functools import partial
 from inspect import iscoroutinefunction
 from uuid import UUID
 
+from robust_queue.arguments import may_query
 from robust_queue.compat import AnyTask
+from robust_queue.context import enter
+from robust_queue.lifecycle import announce
 from robust_queue.lifecycle.perform import Attempt, Performed
+from robust_queue.stores.rows import Claim
 
-from .connections import clean_up_after_task
+from .connections import clean_up_after_task, prepare_for_task
 from .flights import EventLoop
 from .lanes import Duty, Held, Lane
 from .pool import Errand, Pool
@@ -36,11 +39,13 @@ def _started(pool: Pool) -> Pool:
 class Coroutines(Lane):
     """Runs jobs as coroutines of one thread."""
 
-    def __init__(self, slots: Iterable[int], duty: Duty) -> None:
-        super().__init__(slots, duty)
+    def __init__(self, size: int, duty: Duty) -> None:
+        super().__init__(size, duty)
         self._beginner: Pool | None = None
         self._helpers: Pool | None = None
         self._loop: EventLoop | None = None
+        # Begun and not ended. Changed by the thread of the loop alone.
+        self._running = 0
 
     def submit(self, errand: Errand) -> None:
         """Do it in one of the helper threads."""
@@ -49,10 +54,11 @@ class Coroutines(Lane):
         self._helpers.submit(errand)
 
     def run(self, held: Held) -> None:
-        self._loop = self._loop or EventLoop()
+        loop = self._loop = self._loop or EventLoop()
         if self._beginner is None:
             self._beginner = _started(Pool(1, "robust_queue beginner"))
-        self._beginner.submit(partial(self._run, held, self._loop))
+        self._waiting.append(held)
+        loop.call(partial(self._run_waiting, loop, self._beginner))
 
     def cancel(self, job_id: UUID) -> bool:
         """Cancel the coroutine of a job; False if it is not in flight."""
@@ -71,15 +77,64 @@ class Coroutines(Lane):
         if self._loop is not None:
             self._loop.finish(timeout)
 
-    def _run(self, held: Held, loop: EventLoop) -> None:
+    # ── On the loop ────────────────────────────────────────────────────────────
+
+    def _run_waiting(self, loop: EventLoop, beginner: Pool) -> None:
+        while self._running < self._size:
+            try:
+                held = self._waiting.popleft()
+            except IndexError:
+                return
+            self._running += 1
+            if _may_block(held.claim):
+                beginner.submit(partial(self._begin_aside, held, loop))
+            else:
+                self._run_here(held, loop)
+
+    def _run_here(self, held: Held, loop: EventLoop) -> None:
         # Its own from the beginning: whatever is set in it is nobody else's.
-        context = Context()
+        context = loop.new_context()
         begun: Attempt | Performed | None = None
         try:
             begun = context.run(self._begin, held)
         finally:
             if isinstance(begun, Attempt):
-                loop.launch(begun, context, land=partial(self._end, held))
+                loop.take_off(begun, context, land=partial(self._land, held))
             else:
-                self._end(held, begun)
+                self._land(held, begun)
+
+    def _launch(
+        self, held: Held, begun: Attempt | Performed | None, loop: EventLoop
+    ) -> None:
+        if isinstance(begun, Attempt):
+            context = loop.new_context()
+            context.run(enter, held.claim)
+            loop.take_off(begun, context, land=partial(self._land, held))
+        else:
+            self._land(held, begun)
+
+    def _land(self, held: Held, performed: Performed | None) -> None:
+        self._running -= 1
+        self._end(held, performed)
+        if self._waiting and self._loop and self._beginner:
+            self._run_waiting(self._loop, self._beginner)
+
+    # ── In the helper thread ───────────────────────────────────────────────────
+
+    def _begin_aside(self, held: Held, loop: EventLoop) -> None:
+        begun: Attempt | Performed | None = None
+        prepare_for_task()
+        try:
+            begun = loop.new_context().run(self._begin, held)
+        finally:
+            loop.call_later(partial(self._launch, held, begun, loop))
         clean_up_after_task()
+
+
+def _may_block(claim: Claim) -> bool:
+    """May the beginning of the job query, or call what others have written?"""
+    return (
+        claim.attempts > 1  # the earlier ones are read
+        or may_query(claim.arguments)
+        or announce.is_heard("task_started", claim.backend, is_from_backport=True)
+    )

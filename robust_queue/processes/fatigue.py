@@ -5,6 +5,7 @@ now and then keeps that within bounds.
 """
 
 import logging
+import math
 import os
 import random
 import resource
@@ -48,9 +49,16 @@ class Fatigue:
         self._tasks += tasks
 
     @property
+    def tasks_left(self) -> float:
+        """How many tasks it has yet to run; no end to them where there is no limit."""
+        if not self._max_tasks:
+            return math.inf
+        return max(self._max_tasks - self._tasks, 0)
+
+    @property
     def reason(self) -> str:
         """Why it is time for a successor; empty if it is not."""
-        if self._max_tasks and self._tasks >= self._max_tasks:
+        if not self.tasks_left:
             return f"it has run {self._tasks} tasks"
         if self._max_rss and self._is_time_to_weigh() and rss() > self._max_rss:
             return f"it has grown to {_in_words(rss())}"

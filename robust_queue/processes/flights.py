@@ -16,6 +16,7 @@ from uuid import UUID
 from asgiref.sync import AsyncToSync
 from django.db import connections
 
+from robust_queue.aliases import know_backends
 from robust_queue.context import CurrentJob, job_in
 from robust_queue.lifecycle.perform import Attempt, Performed
 
@@ -45,6 +46,8 @@ class EventLoop:
         self._loop: AbstractEventLoop = asyncio.new_event_loop()
         # Changed by the thread of the loop alone.
         self._flights: dict[UUID, Flight] = {}
+        self._base = Context()
+        self._is_called = False
         self._is_empty = threading.Event()
         self._is_over = False
         self._is_given_up = False
@@ -77,16 +80,15 @@ class EventLoop:
 
     # ── From other threads ─────────────────────────────────────────────────────
 
-    def launch(
-        self,
-        attempt: Attempt,
-        context: Context,
-        *,
-        land: Callable[[Performed | None], None],
-    ) -> None:
-        """Run an attempt in this context, and tell what it has come to."""
-        flight = Flight(attempt, context, land)
-        self._loop.call_soon_threadsafe(self._take_off, flight)
+    def call(self, errand: Callable[[], None]) -> None:
+        """Have this done on the loop; once, if it has not come to it in between."""
+        if not self._is_called:
+            self._is_called = True
+            self._loop.call_soon_threadsafe(self._answer, errand)
+
+    def call_later(self, errand: Callable[[], None]) -> None:
+        """Have this done on the loop, each time."""
+        self._loop.call_soon_threadsafe(errand)
 
     def cancel(self, job_id: UUID) -> bool:
         """Cancel the coroutine of a job; False if it is not in flight."""
@@ -135,6 +137,8 @@ class EventLoop:
         # Else it were the thread that asgiref keeps for the whole process: used before
         # a fork, it is gone behind it, and calls would wait for it for ever.
         AsyncToSync.loop_thread_executors[self._loop] = self._calls  # type: ignore[assignment]
+        # On the loop, where the backends are to be found later on.
+        self._loop.call_soon(know_backends, context=self._base)
         while not self._is_over:
             try:
                 self._loop.run_forever()
@@ -154,14 +158,32 @@ class EventLoop:
             await asyncio.wait(left, timeout=LAST_WORDS)
         await self._loop.shutdown_asyncgens()
 
-    def _take_off(self, flight: Flight) -> None:
-        claim = flight.attempt.claim
+    def _answer(self, errand: Callable[[], None]) -> None:
+        # First: whoever calls from now on may come too late for this time.
+        self._is_called = False
+        errand()
+
+    def new_context(self) -> Context:
+        """A context that is nobody else's, and knows what all have in common."""
+        return self._base.copy()
+
+    def take_off(
+        self,
+        attempt: Attempt,
+        context: Context,
+        *,
+        land: Callable[[Performed | None], None],
+    ) -> None:
+        """Run an attempt in this context, and tell what it has come to."""
+        flight = Flight(attempt, context, land)
+        job_id = attempt.claim.job_id
         flight.task = self._loop.create_task(
-            flight.attempt.run_async(), name=str(claim.job_id), context=flight.context
+            attempt.run_async(), name=str(job_id), context=context
         )
         flight.task.add_done_callback(partial(self._land, flight))
-        self._flights[claim.job_id] = flight
-        self._watchdog.is_needed.set()
+        if not self._flights:
+            self._watchdog.is_needed.set()
+        self._flights[job_id] = flight
 
     def _land(self, flight: Flight, task: Task[Performed]) -> None:
         del self._flights[flight.attempt.claim.job_id]

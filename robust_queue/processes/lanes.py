@@ -5,40 +5,53 @@ of a claim is written on the page before anybody acts on it.
 """
 
 import logging
+import math
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
-from uuid import UUID
 
 from robust_queue import policies, registry
+from robust_queue.aliases import know_backends
+from robust_queue.context import enter
 from robust_queue.lifecycle.perform import Attempt, Performed, begin
+from robust_queue.reports import report
 from robust_queue.stores.rows import Claim
 
+from . import clock
 from .connections import clean_up_after_task, prepare_for_task
 from .exits import leave_out_of_memory
+from .foresight import STALE, Foresight
 from .page import Page
 from .pool import Errand, Pool
 
 logger = logging.getLogger("robust_queue")
 
+# Seconds for which a thread tells of ends before it looks for tasks again.
+AT_A_STRETCH = 0.005
 
-@dataclass(frozen=True, slots=True, eq=False)
+
+@dataclass(slots=True, eq=False)
 class Held:
     """A claim of this worker, and its place on the page."""
 
     claim: Claim
     slot: int
     lane: "Lane"
+    since: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Ended:
     """A claim that its lane has done with; nothing came of it if it never began."""
 
     held: Held
     performed: Performed | None
+    # Somebody else may be free for it sooner.
+    is_recalled: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +61,10 @@ class Duty:
     database: str
     worker_name: str
     page: Page
+    # Places on the page that are free, common to all lanes. Given back by other
+    # threads. The latest one is taken first: the less of the page is written to, the
+    # less memory it takes.
+    slots: deque[int]
     # Asked right before a job begins: the worker may be about to stop, or may have
     # slept while its claims were given to somebody else.
     may_begin: Callable[[], bool]
@@ -57,24 +74,89 @@ class Duty:
 
 
 class Lane(ABC):
-    """Runs as many jobs at a time as it has places on the page."""
+    """Runs so many jobs at a time, and holds those that are to be run next."""
 
-    def __init__(self, slots: Iterable[int], duty: Duty) -> None:
-        # Given back by other threads. The latest one is taken first: the less of the
-        # page is written to, the less memory it takes.
-        self._free = deque(slots)
+    def __init__(self, size: int, duty: Duty) -> None:
+        self._size = size
         self._duty = duty
+        self._waiting: deque[Held] = deque()
+        # Claims that have not ended, and ends that somebody is being told of.
+        self._taken = 0
+        self._telling: dict[Held, Ended] = {}
+        self._foresight = Foresight(size)
+        self.looks_ahead = True
+
+    # ── For the main thread ────────────────────────────────────────────────────
 
     @property
     def room(self) -> int:
         """For how many more jobs there is room."""
-        return len(self._free)
+        ahead = self._foresight.ahead if self.looks_ahead else 0
+        free = self._size + ahead - self._taken - len(self._telling)
+        return max(min(free, len(self._duty.slots)), 0)
+
+    @property
+    def is_idle(self) -> bool:
+        """Is nothing at hand for whoever comes to an end next?"""
+        return not self._waiting
 
     def reserve(self, claim: Claim) -> Held:
-        """Take a claim on; there must be room."""
-        held = Held(claim, self._free.pop(), self)
+        """Take a claim on; there must be a place for it."""
+        held = Held(claim, self._duty.slots.pop(), self, clock.now())
         self._duty.page.reserve(held.slot, claim)
+        if not self._taken:
+            self._foresight.begin(held.since)
+        self._taken += 1
         return held
+
+    def learn(self, ended: Sequence[Ended], *, turnaround: float) -> None:
+        """These have ended since the last time; asking for more took so long."""
+        self._taken -= len(ended)
+        done = sum(each.performed is not None for each in ended)
+        self._foresight.learn(done, turnaround=turnaround, now=clock.now())
+
+    def recall(self) -> Iterator[Held]:
+        """Take back what has not been begun, the latest first."""
+        while self._waiting:
+            with suppress(IndexError):  # somebody may begin it this very moment
+                yield self._waiting.pop()
+
+    def recall_stale(self) -> list[Held]:
+        """Take everything back if something has waited for too long."""
+        if self.patience > 0:
+            return []
+        self._foresight.forget()
+        return list(self.recall())
+
+    @property
+    def patience(self) -> float:
+        """Seconds for which what waits may wait at most."""
+        try:
+            return self._waiting[0].since + STALE - clock.now()
+        except IndexError:
+            return math.inf
+
+    def let_go(self, held: Held) -> None:
+        """The claim is nobody's business any more."""
+        self._duty.page.clear(held.slot)
+        self._duty.slots.append(held.slot)
+
+    def announce(self, recorded: Iterable[Ended]) -> None:
+        """Tell the world of outcomes that were recorded, in another thread.
+
+        Whoever listens may take long. There is room for others only then: a job that
+        is taken must not wait for listeners.
+        """
+        heard = deque(each for each in recorded if _is_heard(each))
+        self._telling |= {each.held: each for each in heard}
+        try:
+            if heard:
+                self.submit(partial(self._announce, heard))
+        except Exception as error:
+            # No thread can be started. They are recorded, nobody is told of them.
+            report(error, "the end of jobs was to be announced")
+            for each in heard:
+                del self._telling[each.held]
 
     @abstractmethod
     def submit(self, errand: Errand) -> None:
@@ -82,30 +164,32 @@ class Lane(ABC):
 
     @abstractmethod
     def run(self, held: Held) -> None:
-        """Begin the job, and see to it that its end is told."""
+        """Begin the job as soon as possible, and see to it that its end is told."""
 
-    def let_go(self, held: Held) -> None:
-        """The claim is nobody's business any more."""
-        self._free.append(held.slot)
+    # ── In other threads ───────────────────────────────────────────────────────
 
-    def announce(self, ended: Ended, recorded: Container[UUID]) -> None:
-        """Tell the world of an outcome that was recorded, in another thread.
-
-        Whoever listens may take long. The place is free only then: a job that is taken
-        must not wait for listeners.
-        """
-        self.submit(partial(self._announce, ended, recorded))
-
-    def _announce(self, ended: Ended, recorded: Container[UUID]) -> None:
+    def _announce(self, heard: deque[Ended]) -> None:
+        """Tell of one after the other, and let tasks have the thread in between."""
+        ends = clock.now() + AT_A_STRETCH
+        # With connections as a task has them: who listens may query.
+        prepare_for_task()
         try:
-            if ended.performed and ended.held.claim.job_id in recorded:
-                # With connections as a task has them: who listens may query.
-                prepare_for_task()
-                ended.performed.announce()
-                clean_up_after_task()
+            while heard and clock.now() < ends:
+                self._tell_of(heard.popleft())
         finally:
-            self.let_go(ended.held)
+            clean_up_after_task()
+            # Whoever listens takes long: from now on two do it.
+            half = deque(heard.popleft() for _ in range(len(heard) // 2))
+            for rest in filter(None, (half, heard)):
+                self.submit(partial(self._announce, rest))
             self._duty.wake()
+
+    def _tell_of(self, ended: Ended) -> None:
+        try:
+            if ended.performed:
+                ended.performed.announce()
+        finally:
+            del self._telling[ended.held]
 
     def _begin(self, held: Held) -> Attempt | Performed | None:
         """Everything before the call of the task; None if it could not be begun."""
@@ -113,9 +197,9 @@ class Lane(ABC):
             return None
         task = registry.find(held.claim.task_path)
         runs_again = policies.may_run_again(task, attempts=held.claim.attempts)
-        prepare_for_task()
         self._duty.page.start(held.slot, runs_again=runs_again)
         try:
+            enter(held.claim)
             return begin(
                 held.claim,
                 database=self._duty.database,
@@ -137,12 +221,18 @@ class Lane(ABC):
             self._duty.on_end(Ended(held, performed))
 
 
+def _is_heard(ended: Ended) -> bool:
+    return ended.performed is not None and ended.performed.is_heard
+
+
 class Threads(Lane):
     """Runs each job in a thread, from its beginning to its end."""
 
-    def __init__(self, slots: Iterable[int], duty: Duty) -> None:
-        super().__init__(slots, duty)
-        self._pool = Pool(self.room)
+    def __init__(self, size: int, duty: Duty) -> None:
+        super().__init__(size, duty)
+        # In the context of the thread itself: what is kept in that of a job is gone
+        # with it, and would be made anew for each.
+        self._pool = Pool(size, prepare=know_backends)
 
     def start(self) -> None:
         self._pool.start()
@@ -154,15 +244,30 @@ class Threads(Lane):
         self._pool.submit(errand)
 
     def run(self, held: Held) -> None:
-        self.submit(partial(self._run, held))
+        self._waiting.append(held)
+        self.submit(self._run_next)
+
+    def _run_next(self) -> None:
+        # Not a certain one: whoever is free takes what has waited longest, and what was
+        # taken back is not there.
+        try:
+            held = self._waiting.popleft()
+        except IndexError:
+            return
+        self._run(held)
 
     def _run(self, held: Held) -> None:
         performed = None
+        prepare_for_task()
         try:
-            begun = self._begin(held)
-            performed = begun.run() if isinstance(begun, Attempt) else begun
+            # What a task sets in its context is nobody else's.
+            performed = copy_context().run(self._perform, held)
         except MemoryError:
             leave_out_of_memory()
         finally:
             self._end(held, performed)
         clean_up_after_task()
+
+    def _perform(self, held: Held) -> Performed | None:
+        begun = self._begin(held)
+        return begun.run() if isinstance(begun, Attempt) else begun

@@ -11,12 +11,13 @@ import pickle
 import struct
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from enum import IntEnum
+from operator import attrgetter
 from uuid import UUID
 
-from robust_queue.stores.rows import Claim, Outcome
+from robust_queue.stores.rows import Claim, Failed, Finished, Outcome
 
 from . import clock
 
@@ -151,7 +152,7 @@ class Page:
 
     def finish(self, slot: int, outcome: Outcome) -> None:
         """The task is over. An outcome too large for the page stays a started task."""
-        kept = pickle.dumps(outcome)
+        kept = _packed(outcome)
         if len(kept) > self._slot_size - _RECORD.size:
             return
         self._write(slot, _RECORD.size, kept)
@@ -191,14 +192,18 @@ class Page:
             token=UUID(bytes=token),
             started_at=datetime.fromtimestamp(start, UTC),
             runs_again=runs_again,
-            outcome=self._outcome(slot, length) if stage == Stage.DONE else None,
+            outcome=(
+                self._outcome(
+                    slot, length, job_id=UUID(bytes=job), token=UUID(bytes=token)
+                )
+                if stage == Stage.DONE
+                else None
+            ),
         )
 
-    def _outcome(self, slot: int, length: int) -> Outcome:
+    def _outcome(self, slot: int, length: int, **ids: UUID) -> Outcome:
         begin = self._offset(slot) + _RECORD.size
-        # Written by this very program a moment ago; nobody else reaches this memory.
-        outcome: Outcome = pickle.loads(self._memory[begin : begin + length])  # noqa: S301
-        return outcome
+        return _unpacked(self._memory[begin : begin + length], **ids)
 
     def _write(self, slot: int, place: int, data: bytes) -> None:
         begin = self._offset(slot) + place
@@ -209,3 +214,29 @@ class Page:
 
     def _offset(self, slot: int) -> int:
         return _HEADER_SIZE + slot * self._slot_size
+
+
+# ── Outcomes ───────────────────────────────────────────────────────────────────
+
+# All fields but those that the record has anyway: for every job that is run, a pickled
+# instance would take several times as long.
+_KINDS: tuple[type[Outcome], ...] = (Finished, Failed)
+_NAMES = [
+    [each.name for each in fields(kind) if each.name not in ("job_id", "token")]
+    for kind in _KINDS
+]
+_VALUES = {kind: attrgetter(*_NAMES[i]) for i, kind in enumerate(_KINDS)}
+
+
+def _packed(outcome: Outcome) -> bytes:
+    kind = type(outcome)
+    return pickle.dumps((_KINDS.index(kind), _VALUES[kind](outcome)))
+
+
+def _unpacked(kept: bytes, **ids: UUID) -> Outcome:
+    # Written by this very program a moment ago; nobody else reaches this memory.
+    kind, values = pickle.loads(kept)  # noqa: S301
+    outcome: Outcome = _KINDS[kind](
+        **ids, **dict(zip(_NAMES[kind], values, strict=True))
+    )
+    return outcome

@@ -15,7 +15,14 @@ Errand = Callable[[], None]
 class Pool:
     """Runs errands in the order in which they come, each in the next free thread."""
 
-    def __init__(self, size: int, name: str = "robust_queue") -> None:
+    def __init__(
+        self,
+        size: int,
+        name: str = "robust_queue",
+        *,
+        prepare: Errand = lambda: None,
+    ) -> None:
+        self._prepare = prepare  # what each thread does first
         self._errands: SimpleQueue[Errand | None] = SimpleQueue()
         self._threads = [
             # Daemons: a process that has to leave does not wait for them.
@@ -40,6 +47,7 @@ class Pool:
 
     def _work(self) -> None:
         try:
+            self._prepare()
             self._run_errands()
         finally:
             connections.close_all()

@@ -15,6 +15,7 @@ from robust_queue.recurrence import Recurrence
 
 from .actor import Actor, Surroundings
 from .dispatcher import Dispatcher
+from .foresight import MOST as AHEAD
 from .page import LEAST_SLOT
 from .patience import Patience
 from .scheduler import Scheduler
@@ -61,7 +62,7 @@ def _workers(database: str, options: ConfigurationOptions) -> Iterator[Post]:
 
 
 def _worker(database: str, configuration: WorkerConfiguration) -> Post:
-    slots = configuration.threads + configuration.coroutines
+    slots = configuration.threads + configuration.coroutines + AHEAD
     return Post(
         database=database,
         actor=Worker,

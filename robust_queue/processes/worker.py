@@ -4,17 +4,16 @@ The main thread claims, hands over to the lanes, and settles what they have done
 """
 
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Container, Sequence
 from uuid import UUID
 
 from robust_queue import registry
 from robust_queue.configuration import WorkerConfiguration, current
 from robust_queue.lifecycle import recover
-from robust_queue.lifecycle.claim import claim
+from robust_queue.lifecycle.claim import Claiming
 from robust_queue.lifecycle.release import release
-from robust_queue.lifecycle.settle import settle
-from robust_queue.reports import report
+from robust_queue.lifecycle.settle import settle_and_claim
 from robust_queue.stores.rows import Claim
 
 from . import clock
@@ -24,6 +23,7 @@ from .coroutines import Coroutines, is_coroutine
 from .fatigue import Fatigue
 from .lanes import Duty, Ended, Held, Lane, Threads
 from .listener import Listener, can_listen
+from .outbox import Outbox
 from .pace import Pace
 from .patience import Patience
 
@@ -53,16 +53,20 @@ class Worker(Actor):
             database=database,
             worker_name=around.name,
             page=page,
+            slots=deque(page.slots),
             may_begin=lambda: not self._is_stopping and around.trusts(),
             on_end=self._note_end,
             wake=around.wake,
         )
-        self._threads = Threads(page.slots[: configuration.threads], duty)
-        self._coroutines = Coroutines(page.slots[configuration.threads :], duty)
-        self._capacity = Capacity(self._room)
+        self._threads = Threads(configuration.threads, duty)
+        self._coroutines = Coroutines(configuration.coroutines, duty)
+        self._lanes: tuple[Lane, ...] = (self._threads, self._coroutines)
+        self._capacity = Capacity(
+            Count(configuration.threads, configuration.coroutines)
+        )
         self._held: dict[UUID, Held] = {}
-        self._ended: deque[Ended] = deque()  # filled by the lanes, in their threads
-        self._unsettled: list[Ended] = []
+        self._outbox = Outbox(around.wake)
+        self._turnaround = 0.0
         # Grows where jobs cannot be begun: they would come around in no time.
         self._reluctance = Patience()
         self._is_stopping = False
@@ -91,13 +95,12 @@ class Worker(Actor):
             self._pace.quicken()
         if self._listener:
             self._listener.probe()
-        self._settle()
+        self._take_back()
         self._ask_for_successor_if_tired()
         if clock.now() >= self._next_inspection:
             self._inspect()
-        if self._is_stopping:
-            return LONGEST_PAUSE
-        return self._claim()
+        pause = self._outbox.patience or self._trade()
+        return min(pause, *(lane.patience for lane in self._lanes))
 
     def recover(self) -> None:
         # A claim may have succeeded although its reply was lost.
@@ -126,47 +129,78 @@ class Worker(Actor):
         """
         return self._coroutines.cancel(job_id)
 
-    # ── Claim ──────────────────────────────────────────────────────────────────
+    # ── Trade ──────────────────────────────────────────────────────────────────
 
-    def _claim(self) -> float:
-        # A process that may have been taken for dead begins nothing new.
-        if not self._around.trusts():
-            return LONGEST_PAUSE
-        if not self._reluctance.is_over:
-            return self._reluctance.left
-        room = self._room
-        limit = self._capacity.limit(room, now=clock.now())
+    def _trade(self) -> float:
+        """Record what has ended and take on what there is room for, all at once.
+
+        An error leaves what is not recorded for the next turn.
+        """
+        self._look_through()
+        done = [each for each in self._outbox.unsettled if each.performed]
+        room, begun = Count(*(lane.room for lane in self._lanes)), clock.now()
+        limit = self._limit(room, now=begun)
+        recorded, claims = settle_and_claim(
+            self.database,
+            [each.performed.outcome for each in done if each.performed],
+            Claiming(
+                process_id=self._around.identity,
+                queues=self._configuration.patterns,
+                limit=limit,
+                is_likely=self._pace.is_busy,
+            ),
+        )
+        self._turnaround = clock.now() - begun
+        self._announce(done, recorded)
+        if limit:
+            self._hand_over(claims, room, limit)
+        self._give_back_unbegun()
         if not limit:
             # The next turn comes when there is room, at the latest.
-            return min(self._capacity.pause(room, now=clock.now()), LONGEST_PAUSE)
-        begun = clock.now()
-        claims = claim(
-            self.database,
-            process_id=self._around.identity,
-            queues=self._configuration.patterns,
-            limit=limit,
-            is_likely=self._pace.is_busy,
-        )
-        self._hand_over(claims, room, limit)
+            left = self._capacity.pause(room, now=clock.now())
+            return self._reluctant_for or min(left, LONGEST_PAUSE)
         if claims:
             self._pace.quicken()
         # Full: there may be more, and even room for it.
         return 0.0 if len(claims) == limit else self._pace.pause(begun)
 
+    def _look_through(self) -> None:
+        ended = self._outbox.collect()
+        for lane in self._lanes:
+            its_own = [each for each in ended if each.held.lane is lane]
+            lane.learn(its_own, turnaround=self._turnaround)
+
+    def _limit(self, room: Count, *, now: float) -> int:
+        """How many jobs to take on."""
+        if self._reluctant_for:
+            return 0
+        limit = self._capacity.limit(room, now=now)
+        # Whoever is to be replaced soon leaves the rest to others.
+        return int(min(limit, self._fatigue.tasks_left or limit))
+
     @property
-    def _room(self) -> Count:
-        return Count(self._threads.room, self._coroutines.room)
+    def _reluctant_for(self) -> float:
+        """Seconds for which nothing new is to be begun."""
+        # Least of all by a process that may have been taken for dead.
+        if self._is_stopping or not self._around.trusts():
+            return LONGEST_PAUSE
+        return self._reluctance.left
+
+    # ── Claims ─────────────────────────────────────────────────────────────────
 
     def _hand_over(self, claims: Sequence[Claim], room: Count, limit: int) -> None:
         """Begin what there is room for; others may have room for the rest."""
-        lanes = [self._lane_of(each) for each in claims]
-        came = Count(lanes.count(self._threads), lanes.count(self._coroutines))
-        surplus = [
-            each
-            for each, lane in zip(claims, lanes, strict=True)
-            if not self._is_begun(each, lane)
-        ]
-        self._capacity.learn(room, came, limit=limit, now=clock.now())
+        left = {self._threads: room.threads, self._coroutines: room.coroutines}
+        came, surplus = Counter[Lane](), []
+        for each in claims:
+            lane = self._lane_of(each)
+            came[lane] += 1
+            if came[lane] > left[lane]:
+                surplus.append(each)
+            else:
+                self._begin(each, lane)
+        counts = Count(came[self._threads], came[self._coroutines])
+        self._capacity.learn(room, counts, limit=limit, now=clock.now())
         release(self.database, surplus)
 
     def _lane_of(self, claimed: Claim) -> Lane:
@@ -175,9 +209,7 @@ class Worker(Actor):
             return self._coroutines
         return self._threads
 
-    def _is_begun(self, claimed: Claim, lane: Lane) -> bool:
-        if not lane.room:
-            return False
+    def _begin(self, claimed: Claim, lane: Lane) -> None:
         held = self._held[claimed.job_id] = lane.reserve(claimed)
         try:
             lane.run(held)
@@ -185,7 +217,6 @@ class Worker(Actor):
             # No thread can be started, or no descriptor is left. It has not begun.
             logger.exception("Job %s could not be begun.", claimed.job_id)
             self._note_end(Ended(held, None))
-        return True
 
     def _hears(self) -> bool:
         return self._listener is not None and self._listener.hears
@@ -194,49 +225,43 @@ class Worker(Actor):
         self._has_news = True
         self._around.wake()
 
-    # ── Settle ─────────────────────────────────────────────────────────────────
+    # ── Ends ───────────────────────────────────────────────────────────────────
 
     def _note_end(self, ended: Ended) -> None:
-        self._ended.append(ended)
-        self._around.wake()
+        """Called by the lanes, in their threads."""
+        self._outbox.add(ended, is_urgent=ended.held.lane.is_idle)
 
-    def _settle(self) -> None:
-        """Record what has ended. An error leaves the rest for the next turn."""
-        while self._ended:
-            self._unsettled.append(self._ended.popleft())
-        self._record([each for each in self._unsettled if each.performed])
-        self._give_back([each for each in self._unsettled if not each.performed])
-
-    def _record(self, ended: Sequence[Ended]) -> None:
-        performed = [each.performed for each in ended if each.performed]
-        recorded = settle(self.database, [each.outcome for each in performed])
-        self._fatigue.add(len(performed))
-        self._forget(ended)
-        for each in ended:
+    def _announce(self, done: Sequence[Ended], recorded: Container[UUID]) -> None:
+        self._fatigue.add(len(done))
+        self._forget(done)
+        if done:
             self._reluctance.succeed()
-            self._announce(each, recorded)
+        for lane in self._lanes:
+            lane.announce(
+                each
+                for each in done
+                if each.held.lane is lane and each.held.claim.job_id in recorded
+            )
 
-    def _announce(self, ended: Ended, recorded: Container[UUID]) -> None:
-        try:
-            ended.held.lane.announce(ended, recorded)
-        except Exception as error:
-            # No thread can be started. The outcome is recorded, nobody is told of it.
-            report(error, "the end of a job was to be announced")
-            ended.held.lane.let_go(ended.held)
+    def _take_back(self) -> None:
+        """Take back what waits in vain: others may be free for it."""
+        for lane in self._lanes:
+            back = list(lane.recall()) if self._is_stopping else lane.recall_stale()
+            for held in back:
+                self._outbox.add(Ended(held, None, is_recalled=True), is_urgent=True)
 
-    def _give_back(self, ended: Sequence[Ended]) -> None:
-        release(self.database, [each.held.claim for each in ended])
-        self._forget(ended)
-        for each in ended:
-            each.held.lane.let_go(each.held)
-        if ended and not self._is_stopping:
+    def _give_back_unbegun(self) -> None:
+        unbegun = list(self._outbox.unsettled)
+        release(self.database, [each.held.claim for each in unbegun])
+        self._forget(unbegun)
+        if not all(each.is_recalled for each in unbegun) and not self._is_stopping:
             self._reluctance.fail()
 
     def _forget(self, ended: Sequence[Ended]) -> None:
+        self._outbox.forget(ended)
         for each in ended:
-            self._unsettled.remove(each)
             del self._held[each.held.claim.job_id]
-            self._page.clear(each.held.slot)
+            each.held.lane.let_go(each.held)
 
     # ── Fatigue ────────────────────────────────────────────────────────────────
 
@@ -245,6 +270,8 @@ class Worker(Actor):
         if reason:
             logger.info("%s asks for a successor: %s.", self._around.name, reason)
             self._page.show_tired()
+            for lane in self._lanes:
+                lane.looks_ahead = False
             self._around.wake_supervisor()
 
     # ── Inspect ────────────────────────────────────────────────────────────────

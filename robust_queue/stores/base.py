@@ -67,8 +67,7 @@ class Store(Settling):
                 ids = self._lock_ready(selection, limit)
                 if not ids or not self._is_registered(process_id):
                     return []
-                self._move_to_claimed(ids, process_id, token, now)
-                return self._read_claims(ids, process_id, token)
+                return self._take_ready(ids, process_id, token, now)
 
         return retried(self.alias, change)
 
@@ -81,11 +80,34 @@ class Store(Settling):
 
         def change() -> set[UUID]:
             with self.transaction():
-                held = self._lock_claims(outcomes)
-                self._record([each for each in outcomes if each.job_id in held], held)
-                return set(held)
+                return self._record_held(outcomes)
 
         return retried(self.alias, change) if outcomes else set()
+
+    def exchange(
+        self,
+        outcomes: Sequence[Outcome],
+        selection: Selection,
+        *,
+        limit: int,
+        process_id: UUID,
+        token: UUID,
+        now: datetime,
+    ) -> tuple[set[UUID], list[Claim]]:
+        """Settle and claim in one transaction, for the price of one commit.
+
+        The row of the process is locked before its claims are, because whoever strikes
+        it off goes the same way: in any other order the two could wait for each other.
+        """
+
+        def change() -> tuple[set[UUID], list[Claim]]:
+            with self.transaction():
+                is_registered = self._is_registered(process_id)
+                held = self._record_held(outcomes)
+                ids = self._lock_ready(selection, limit) if is_registered else []
+                return held, self._take_ready(ids, process_id, token, now)
+
+        return retried(self.alias, change)
 
     def release(self, claims: Sequence[Holding], *, now: datetime) -> set[UUID]:
         """Give claims back to the queue as if they had never been taken."""
@@ -182,6 +204,14 @@ class Store(Settling):
             (self.to_id(process_id),),
         )
         return bool(rows)
+
+    def _take_ready(
+        self, ids: Sequence[UUID], process_id: UUID, token: UUID, now: datetime
+    ) -> list[Claim]:
+        if not ids:
+            return []
+        self._move_to_claimed(ids, process_id, token, now)
+        return self._read_claims(ids, process_id, token)
 
     def _move_to_claimed(
         self, ids: Sequence[UUID], process_id: UUID, token: UUID, now: datetime

@@ -80,7 +80,7 @@ class Dialect:
         chunk: list[Sequence[Any]] = []
         size, most = 0, self.chunk_rows
         for row in rows:
-            width = sum(len(value) for value in row if isinstance(value, str))
+            width = sum([len(value) for value in row if type(value) is str])
             size += width
             if len(chunk) == most or (chunk and size > self.chunk_bytes):
                 yield chunk

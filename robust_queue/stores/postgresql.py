@@ -9,9 +9,11 @@ from uuid import UUID
 from django.db import transaction
 
 from . import postgresql_statements as sql
+from .arrays import arrays, uuids
 from .base import Store
 from .conflicts import retried
 from .news import CHANNEL, News
+from .records import FAILED_COLUMNS, FINISHED_COLUMNS, RETRIED_COLUMNS
 from .rows import Claim, Holding, NewJob, Outcome, Selection, by_kind
 
 
@@ -51,7 +53,7 @@ class PostgreSQLStore(Store):
             return
         rows = ((*self._job_row(job), job.rank, job.is_due) for job in jobs)
         for chunk in self._chunks(rows):
-            yield sql.INSERT_MANY, _columns(chunk)
+            yield sql.INSERT_MANY, arrays(sql.NEW_JOB_COLUMNS, chunk)
 
     def _insertion(self, job: NewJob) -> tuple[str, Sequence[Any]]:
         if job.is_due:
@@ -68,12 +70,11 @@ class PostgreSQLStore(Store):
         now: datetime,
         is_likely: bool = True,
     ) -> list[Claim]:
-        statement, parameters = sql.claim(tuple(selection.patterns), limit)
+        statement, polled = sql.claim(tuple(selection.patterns), limit)
+        parameters = (*polled, process_id, now, process_id, token)
 
         def change() -> list[Claim]:
-            rows = self._fetch(
-                statement, (*parameters, process_id, now, process_id, token)
-            )
+            rows = self._fetch(statement, parameters)
             return [self._claim(row, process_id, token) for row in rows]
 
         return retried(self.alias, change)
@@ -81,25 +82,51 @@ class PostgreSQLStore(Store):
     def settle(self, outcomes: Sequence[Outcome]) -> set[UUID]:
         if not outcomes:
             return set()
+        kinds, parameters = self._settled(outcomes)
+        return self._ids(sql.settle(kinds), parameters)
+
+    def exchange(
+        self,
+        outcomes: Sequence[Outcome],
+        selection: Selection,
+        *,
+        limit: int,
+        process_id: UUID,
+        token: UUID,
+        now: datetime,
+    ) -> tuple[set[UUID], list[Claim]]:
+        kinds, settled = self._settled(outcomes)
+        statement, polled = sql.exchange(kinds, tuple(selection.patterns), limit)
+        parameters = (process_id, *settled, *polled, now, process_id, token)
+
+        def change() -> tuple[set[UUID], list[Claim]]:
+            *rows, (*_, lost) = self._fetch(statement, parameters)
+            claims = [self._claim(row, process_id, token) for row in rows]
+            return {each.job_id for each in outcomes}.difference(lost), claims
+
+        return retried(self.alias, change)
+
+    def _settled(self, outcomes: Sequence[Outcome]) -> tuple[sql.Kinds, list[Any]]:
+        """Which kinds of outcomes these are, and what there is to record of them."""
         kinds = by_kind(outcomes)
         kept = [self._finished_row(each) for each in kinds.kept]
         failed = [self._failed_row(each) for each in kinds.failed]
         again = [self._retried_row(each) for each in kinds.retried]
         dropped = [each.job_id for each in kinds.dropped]
-        statement = sql.settle(
+        parameters = [
+            *_pairs(outcomes),
+            *arrays(FINISHED_COLUMNS, kept),
+            *arrays(FAILED_COLUMNS, failed),
+            *arrays(RETRIED_COLUMNS, again),
+            *([uuids(dropped)] * 2 if dropped else []),
+        ]
+        found = sql.Kinds(
             kept=bool(kept),
             failed=bool(failed),
             retried=bool(again),
             dropped=bool(dropped),
         )
-        parameters = [
-            *_pairs(outcomes),
-            *_columns(kept),
-            *_columns(failed),
-            *_columns(again),
-            *([dropped, dropped] if dropped else []),
-        ]
-        return self._ids(statement, parameters)
+        return found, parameters
 
     def release(self, claims: Sequence[Holding], *, now: datetime) -> set[UUID]:
         return self._ids(sql.RELEASE, (*_pairs(claims), now)) if claims else set()
@@ -125,14 +152,20 @@ class PostgreSQLStore(Store):
         rows = retried(self.alias, lambda: self._fetch(statement, parameters))
         return {job_id for (job_id,) in rows}
 
+    # The driver knows identifiers and moments.
+
+    def to_id(self, value: UUID) -> Any:
+        return value
+
+    def to_time(self, value: datetime | None) -> Any:
+        return value
+
     def from_time(self, value: Any) -> Any:
         return value
 
 
-def _pairs(claims: Sequence[Holding]) -> list[list[UUID]]:
-    return [[each.job_id for each in claims], [each.token for each in claims]]
-
-
-def _columns(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
-    """Rows as the arrays that ``unnest`` turns into rows again."""
-    return [list(column) for column in zip(*rows, strict=True)]
+def _pairs(claims: Sequence[Holding]) -> list[str]:
+    return [
+        uuids(each.job_id for each in claims),
+        uuids(each.token for each in claims),
+    ]

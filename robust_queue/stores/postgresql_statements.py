@@ -6,9 +6,11 @@ statistics say: a burst into an empty table must not be planned as a scan.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from .arrays import type_of
 from .polling import ALL_QUEUES, LOOSE_INDEX_SCAN, ONE_QUEUE
 from .records import (
     FAILED_COLUMNS,
@@ -18,20 +20,6 @@ from .records import (
     RETRIED_COLUMNS,
     SCHEDULED_COLUMNS,
 )
-
-_TYPES = {
-    "attempts": "smallint",
-    "enqueued_at": "timestamptz",
-    "finished_at": "timestamptz",
-    "id": "uuid",
-    "is_due": "boolean",
-    "job_id": "uuid",
-    "priority": "smallint",
-    "rank": "smallint",
-    "retry_at": "timestamptz",
-    "run_after": "timestamptz",
-    "started_at": "timestamptz",
-}
 
 
 def _names(columns: Sequence[str]) -> str:
@@ -44,12 +32,13 @@ def _values(columns: Sequence[str]) -> str:
 
 def _arrays(columns: Sequence[str]) -> str:
     """Parameters that are one array per column, as a table of rows."""
-    arrays = ", ".join(f"%s::{_TYPES.get(column, 'text')}[]" for column in columns)
+    arrays = ", ".join(f"%s::{type_of(column)}[]" for column in columns)
     return f"unnest({arrays}) AS given ({_names(columns)})"
 
 
 # ── Enqueue ────────────────────────────────────────────────────────────────────
 
+# The same values twice: to take them from the row that was written costs more.
 _INSERT_JOB = f"""
 WITH job AS (
     INSERT INTO robust_queue_jobs ({_names(JOB_COLUMNS)})
@@ -66,9 +55,11 @@ INSERT INTO robust_queue_scheduled_executions ({_names(SCHEDULED_COLUMNS)})
 VALUES ({_values(SCHEDULED_COLUMNS)})
 """
 
+NEW_JOB_COLUMNS = (*JOB_COLUMNS, "rank", "is_due")
+
 INSERT_MANY = f"""
 WITH given AS MATERIALIZED (
-    SELECT * FROM {_arrays((*JOB_COLUMNS, "rank", "is_due"))}
+    SELECT * FROM {_arrays(NEW_JOB_COLUMNS)}
 ), job AS (
     INSERT INTO robust_queue_jobs ({_names(JOB_COLUMNS)})
     SELECT {_names(JOB_COLUMNS)} FROM given
@@ -84,14 +75,13 @@ SELECT id, queue_name, rank, 0, enqueued_at, run_after FROM given WHERE NOT is_d
 
 # The row of the process is locked only if there is something to take: an idle poll
 # writes nothing. Heartbeats do not wait for such a lock, whoever strikes it off does.
-_CLAIM = """
-WITH {polls}, picked AS (
-    {union}
-), registered AS MATERIALIZED (
+_REGISTERED_IF_PICKED = """registered AS MATERIALIZED (
     SELECT id FROM robust_queue_processes
     WHERE id = %s::uuid AND EXISTS (SELECT 1 FROM picked)
     FOR KEY SHARE
-), taken AS (
+)"""
+
+_TAKEN = """taken AS (
     DELETE FROM robust_queue_ready_executions
     WHERE job_id = ANY (ARRAY(SELECT job_id FROM picked))
         AND EXISTS (SELECT 1 FROM registered)
@@ -102,9 +92,11 @@ WITH {polls}, picked AS (
     SELECT job_id, queue_name, priority, attempts + 1,
         %s::timestamptz, %s::uuid, %s::uuid FROM taken
     RETURNING job_id, priority, attempts
-)
+)"""
+
+_CLAIMS = """
 SELECT claimed.job_id, claimed.attempts, job.task_path, job.backend, job.queue_name,
-    job.priority, job.arguments, job.enqueued_at, job.run_after, job.metadata
+    job.priority, job.arguments, job.enqueued_at, job.run_after, job.metadata{more}
 FROM claimed
 JOIN picked ON picked.job_id = claimed.job_id
 JOIN robust_queue_jobs job ON job.id = claimed.job_id
@@ -136,9 +128,16 @@ _POLL_NAMES = """poll{position} AS MATERIALIZED (
 _ANY_PAUSE = "EXISTS (SELECT 1 FROM robust_queue_pauses)"
 
 
-@lru_cache(maxsize=256)
 def claim(patterns: tuple[str, ...], limit: int) -> tuple[str, list[Any]]:
     """The statement that polls the queues in order and takes what it finds."""
+    picked, parameters = _picked(patterns, limit)
+    steps = [picked, _REGISTERED_IF_PICKED, _TAKEN]
+    return _with(steps) + _CLAIMS.format(more=""), parameters
+
+
+@lru_cache(maxsize=256)
+def _picked(patterns: tuple[str, ...], limit: int) -> tuple[str, list[Any]]:
+    """The steps that poll the queues, and the parameters of these steps."""
     polls: list[str] = []
     parameters: list[Any] = []
     for template, condition, given in _polls(patterns):
@@ -154,7 +153,7 @@ def claim(patterns: tuple[str, ...], limit: int) -> tuple[str, list[Any]]:
         )
         parameters += given
     union = " UNION ALL ".join(f"SELECT * FROM poll{i}" for i in range(len(polls)))
-    return _CLAIM.format(polls=", ".join(polls), union=union), parameters
+    return ", ".join([*polls, f"picked AS ({union})"]), parameters
 
 
 def _polls(patterns: Sequence[str]) -> Iterator[tuple[str, str, Sequence[Any]]]:
@@ -191,12 +190,11 @@ def _rest(limit: int, position: int) -> str:
 # ── Settle, release, dispatch ──────────────────────────────────────────────────
 
 # Locked in the order of the jobs: two settlers that lock in different orders deadlock.
-_HELD = """
-WITH given AS MATERIALIZED (
+_HELD = """given AS MATERIALIZED (
     SELECT * FROM unnest(%s::uuid[], %s::uuid[]) AS given (job_id, token)
 ), held AS MATERIALIZED (
     SELECT claimed.job_id FROM robust_queue_claimed_executions claimed
-    JOIN given ON given.job_id = claimed.job_id AND given.token = claimed.token
+    JOIN given ON given.job_id = claimed.job_id AND given.token = claimed.token{after}
     ORDER BY claimed.job_id
     FOR UPDATE OF claimed
 ), gone AS (
@@ -207,14 +205,14 @@ WITH given AS MATERIALIZED (
 
 
 def _record(table: str, columns: Sequence[str]) -> str:
-    return f""", {table} AS (
+    return f"""{table} AS (
     INSERT INTO robust_queue_{table}_executions ({_names(columns)})
     SELECT {_names(columns)} FROM {_arrays(columns)}
     WHERE job_id = ANY (ARRAY(SELECT job_id FROM held))
 )"""
 
 
-_RETRY = f""", retried AS MATERIALIZED (
+_RETRY = f"""retried AS MATERIALIZED (
     SELECT * FROM {_arrays(RETRIED_COLUMNS)}
     WHERE job_id = ANY (ARRAY(SELECT job_id FROM held))
 ), attempted AS (
@@ -228,7 +226,7 @@ _RETRY = f""", retried AS MATERIALIZED (
     FROM retried JOIN gone ON gone.job_id = retried.job_id
 )"""
 
-_DROP = """, dropped_attempts AS (
+_DROP = """dropped_attempts AS (
     DELETE FROM robust_queue_attempts WHERE job_id = ANY (%s::uuid[])
         AND job_id = ANY (ARRAY(SELECT job_id FROM held))
 ), dropped_jobs AS (
@@ -237,22 +235,71 @@ _DROP = """, dropped_attempts AS (
 )"""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kinds:
+    """Which kinds of outcomes there are to record."""
+
+    kept: bool
+    failed: bool
+    retried: bool
+    dropped: bool
+
+
 @lru_cache
-def settle(*, kept: bool, failed: bool, retried: bool, dropped: bool) -> str:
+def settle(kinds: Kinds) -> str:
     """The statement that records these kinds of outcomes for claims still held."""
-    return "".join(
-        [
-            _HELD,
-            _record("finished", FINISHED_COLUMNS) if kept else "",
-            _record("failed", FAILED_COLUMNS) if failed else "",
-            _RETRY if retried else "",
-            _DROP if dropped else "",
-            " SELECT job_id FROM held",
-        ]
-    )
+    return f"{_with(_settled(kinds))} SELECT job_id FROM held"
 
 
-RELEASE = f"""{_HELD}
+def _settled(kinds: Kinds, *, after: str = "") -> list[str]:
+    steps = [
+        (True, _HELD.format(after=after)),
+        (kinds.kept, _record("finished", FINISHED_COLUMNS)),
+        (kinds.failed, _record("failed", FAILED_COLUMNS)),
+        (kinds.retried, _RETRY),
+        (kinds.dropped, _DROP),
+    ]
+    return [step for is_needed, step in steps if is_needed]
+
+
+# ── Settle and claim at once ───────────────────────────────────────────────────
+
+# The process first, as whoever strikes it off does, who locks its claims behind it.
+_REGISTERED = """registered AS MATERIALIZED (
+    SELECT id FROM robust_queue_processes WHERE id = %s::uuid FOR KEY SHARE
+)"""
+_AFTER_REGISTERED = """
+        AND (SELECT count(*) FROM registered) IS NOT NULL"""
+
+# Instead of all jobs that were held the few that were not, mostly none: one array, in
+# a row of its own behind the claims.
+_LOST = """
+UNION ALL
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+    ARRAY(SELECT job_id FROM given EXCEPT SELECT job_id FROM held)
+"""
+
+
+def exchange(
+    kinds: Kinds, patterns: tuple[str, ...], limit: int
+) -> tuple[str, list[Any]]:
+    """The statement that settles these kinds and claims, and the poll's parameters."""
+    picked, parameters = _picked(patterns, limit)
+    steps = [
+        _REGISTERED,
+        *_settled(kinds, after=_AFTER_REGISTERED),
+        picked,
+        _TAKEN,
+    ]
+    claims = _CLAIMS.format(more=", NULL::uuid[]")
+    return f"{_with(steps)} ({claims}) {_LOST}", parameters
+
+
+def _with(steps: Sequence[str]) -> str:
+    return f"WITH {', '.join(steps)}"
+
+
+RELEASE = f"""{_with([_HELD.format(after="")])}
 INSERT INTO robust_queue_ready_executions ({_names(READY_COLUMNS)})
 SELECT job_id, queue_name, priority, attempts - 1, %s::timestamptz FROM gone
 RETURNING job_id

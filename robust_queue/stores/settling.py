@@ -50,6 +50,12 @@ class Settling(Polling):
             job_id: held for job_id, token, held in found if token == tokens[job_id]
         }
 
+    def _record_held(self, outcomes: Sequence[Outcome]) -> set[UUID]:
+        """Record those of the outcomes whose claims are still held."""
+        held = self._lock_claims(outcomes)
+        self._record([each for each in outcomes if each.job_id in held], held)
+        return set(held)
+
     def _record(self, outcomes: Sequence[Outcome], held: dict[UUID, HeldRow]) -> None:
         kinds = by_kind(outcomes)
         self._insert(

@@ -249,7 +249,7 @@ def test_connections_terminated_at_random_under_load(witnessed, witness):
 def test_replies_that_get_lost(witnessed, witness):
     """What the server has done is neither done again nor forgotten."""
     names = labels("it", 300)
-    enqueued(once, names)
+    enqueued(once, names, 0.02)
     with lossy_line(probability=0.1) as line:
         supervisor = witnessed(
             settings=line.settings, workers=TWO_WORKERS, process_alive_threshold=20

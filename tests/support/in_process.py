@@ -16,10 +16,10 @@ PATIENCE = 30
 class InProcess:
     """Takes the turns of a worker that a child would take."""
 
-    def __init__(self, **configuration):
+    def __init__(self, room=0, **configuration):
         options = WorkerConfiguration(**{"polling_interval": 0.02, **configuration})
         self.wakeup = Wakeup()
-        self.page = Page(options.threads + options.coroutines)
+        self.page = Page(options.threads + options.coroutines + room)
         self.trusts = True
         around = Surroundings(
             identity=a_process(),
@@ -46,7 +46,7 @@ class InProcess:
 
 @contextmanager
 def in_process(**configuration):
-    """A worker for the block."""
+    """A worker for the block; with ``room`` for so many jobs beyond those that run."""
     each = InProcess(**configuration)
     each.worker.start()
     try:

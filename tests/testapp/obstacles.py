@@ -52,19 +52,19 @@ def die_in_boot(path):
 
 def never_settle(path):
     """What a worker has done stays unrecorded; the file gets a letter for each."""
-    settle, finish = worker.settle, page.Page.finish
+    settle, finish = worker.settle_and_claim, page.Page.finish
 
-    def blocked(database, outcomes):
+    def blocked(database, outcomes, claiming):
         if outcomes:
             time.sleep(600)
-        return settle(database, outcomes)
+        return settle(database, outcomes, claiming)
 
     def told(self, slot, outcome):
         finish(self, slot, outcome)
         with Path(path).open("a") as file:
             file.write("x")
 
-    worker.settle, page.Page.finish = blocked, told
+    worker.settle_and_claim, page.Page.finish = blocked, told
 
 
 def listen_slowly(path):

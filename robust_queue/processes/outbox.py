@@ -1,0 +1,61 @@
+"""The outbox: what has ended, gathered for a moment to be recorded all at once.
+
+Nothing is lost meanwhile: each outcome is on the page before it comes here. What waits
+for an outcome to be recorded waits a few milliseconds longer, and only while the worker
+has other jobs at hand; whoever runs out of them does not wait.
+"""
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from . import clock
+from .lanes import Ended
+
+# For so long, and for so many, an outcome may wait to be recorded.
+DELAY = 0.005
+MOST = 100
+
+
+class Outbox:
+    """Filled by the threads of the lanes, emptied by the main thread."""
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        self._wake = wake
+        self._ended: deque[Ended] = deque()
+        self._since = math.inf
+        self._is_urgent = False
+        # Collected, and not recorded yet: the database may be away.
+        self.unsettled: list[Ended] = []
+
+    def add(self, ended: Ended, *, is_urgent: bool) -> None:
+        """Put an end in; the main thread is woken if it has reason to look."""
+        is_first = not self._ended
+        self._ended.append(ended)
+        if is_first:
+            self._since = clock.now()
+        if is_urgent:
+            self._is_urgent = True
+        if is_first or is_urgent or len(self._ended) == MOST:
+            self._wake()
+
+    @property
+    def patience(self) -> float:
+        """Seconds until it should be emptied; none if it is empty, or cannot wait."""
+        if not self._ended or self.unsettled or self._is_urgent:
+            return 0.0
+        if len(self._ended) >= MOST:
+            return 0.0
+        return max(self._since + DELAY - clock.now(), 0.0)
+
+    def collect(self) -> list[Ended]:
+        """Take out what has come since the last time; all of it is to be settled."""
+        self._is_urgent = False
+        new = [self._ended.popleft() for _ in range(len(self._ended))]
+        self.unsettled += new
+        return new
+
+    def forget(self, settled: Iterable[Ended]) -> None:
+        """These are recorded, or given back."""
+        gone = set(settled)
+        self.unsettled = [each for each in self.unsettled if each not in gone]

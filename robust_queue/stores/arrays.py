@@ -1,0 +1,66 @@
+"""Columns of rows as PostgreSQL reads arrays: one text each.
+
+The driver would look at every value to find out what it is. Here the column tells, and
+a batch of a hundred jobs is written in a fraction of the time.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+TYPES = {
+    "attempts": "smallint",
+    "enqueued_at": "timestamptz",
+    "finished_at": "timestamptz",
+    "id": "uuid",
+    "is_due": "boolean",
+    "job_id": "uuid",
+    "priority": "smallint",
+    "rank": "smallint",
+    "retry_at": "timestamptz",
+    "run_after": "timestamptz",
+    "started_at": "timestamptz",
+    "token": "uuid",
+}
+
+
+def type_of(column: str) -> str:
+    return TYPES.get(column, "text")
+
+
+def arrays(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
+    """One text for each column; none at all if there are no rows."""
+    values = zip(*rows, strict=True)
+    return [
+        _WRITERS[type_of(column)](each)
+        for column, each in zip(columns, values, strict=False)
+    ]
+
+
+def uuids(values: Iterable[UUID]) -> str:
+    return "{" + ",".join([value.hex for value in values]) + "}"
+
+
+def _texts(values: Iterable[str]) -> str:
+    escaped = [each.replace("\\", "\\\\").replace('"', '\\"') for each in values]
+    return '{"' + '","'.join(escaped) + '"}'
+
+
+def _numbers(values: Iterable[int]) -> str:
+    # Also what is true or false, which PostgreSQL reads as Python writes it.
+    return "{" + ",".join(map(str, values)) + "}"
+
+
+def _moments(values: Iterable[datetime | None]) -> str:
+    told = [f'"{each.isoformat()}"' if each else "NULL" for each in values]
+    return "{" + ",".join(told) + "}"
+
+
+_WRITERS: dict[str, Callable[[Any], str]] = {
+    "boolean": _numbers,
+    "smallint": _numbers,
+    "text": _texts,
+    "timestamptz": _moments,
+    "uuid": uuids,
+}
