@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 from django.utils import timezone
 
 from robust_queue.stores import store_for
-from robust_queue.stores.rows import Claim, Selection
+from robust_queue.stores.rows import Claim, Place, Selection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +20,8 @@ class Claiming:
     limit: int = 1
     # Whoever does not expect any says so: a poll in vain is cheaper then.
     is_likely: bool = True
+    # Jobs before this place may be passed over.
+    start: Place | None = None
 
     @property
     def is_possible(self) -> bool:
@@ -32,7 +34,7 @@ class Claiming:
         database get lost, those that carry it are known to be this process's.
         """
         return {
-            "selection": Selection(tuple(self.queues)),
+            "selection": Selection(tuple(self.queues), self.start),
             "limit": self.limit,
             "process_id": self.process_id,
             "token": uuid4(),

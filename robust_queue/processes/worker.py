@@ -14,6 +14,7 @@ from robust_queue.lifecycle import recover
 from robust_queue.lifecycle.claim import Claiming
 from robust_queue.lifecycle.release import release
 from robust_queue.lifecycle.settle import settle_and_claim
+from robust_queue.stores import store_for
 from robust_queue.stores.rows import Claim
 
 from . import clock
@@ -26,6 +27,7 @@ from .listener import Listener, can_listen
 from .outbox import Outbox
 from .pace import Pace
 from .patience import Patience
+from .progress import Progress
 
 logger = logging.getLogger("robust_queue")
 
@@ -67,6 +69,9 @@ class Worker(Actor):
         self._held: dict[UUID, Held] = {}
         self._outbox = Outbox(around.wake)
         self._turnaround = 0.0
+        self._progress = Progress(
+            is_followed=store_for(database).can_start_anywhere(configuration.patterns)
+        )
         # Grows where jobs cannot be begun: they would come around in no time.
         self._reluctance = Patience()
         self._is_stopping = False
@@ -139,7 +144,7 @@ class Worker(Actor):
         self._look_through()
         done = [each for each in self._outbox.unsettled if each.performed]
         room, begun = Count(*(lane.room for lane in self._lanes)), clock.now()
-        limit = self._limit(room, now=begun)
+        limit, start = self._limit(room, now=begun), self._progress.start(begun)
         recorded, claims = settle_and_claim(
             self.database,
             [each.performed.outcome for each in done if each.performed],
@@ -148,6 +153,7 @@ class Worker(Actor):
                 queues=self._configuration.patterns,
                 limit=limit,
                 is_likely=self._pace.is_busy,
+                start=start,
             ),
         )
         self._turnaround = clock.now() - begun
@@ -159,10 +165,14 @@ class Worker(Actor):
             # The next turn comes when there is room, at the latest.
             left = self._capacity.pause(room, now=clock.now())
             return self._reluctant_for or min(left, LONGEST_PAUSE)
+        is_full = len(claims) == limit
+        self._progress.learn(
+            claims, start=start, is_full=is_full, begun=begun, now=clock.now()
+        )
         if claims:
             self._pace.quicken()
-        # Full: there may be more, and even room for it.
-        return 0.0 if len(claims) == limit else self._pace.pause(begun)
+        # There may be more, and even room for it.
+        return 0.0 if is_full or start else self._pace.pause(begun)
 
     def _look_through(self) -> None:
         ended = self._outbox.collect()

@@ -25,6 +25,10 @@ class Store(Settling):
         """What makes several statements one change."""
         return transaction.atomic(using=self.alias)
 
+    def can_start_anywhere(self, patterns: Sequence[str]) -> bool:
+        """May a selection of these begin behind jobs that were taken before?"""
+        return False
+
     # ── Transitions ────────────────────────────────────────────────────────────
 
     def insert(self, jobs: Sequence[NewJob]) -> None:
@@ -233,7 +237,7 @@ class Store(Settling):
         rows = self._fetch(
             "SELECT claimed.job_id, claimed.attempts, job.task_path, job.backend,"
             " job.queue_name, job.priority, job.arguments, job.enqueued_at,"
-            " job.run_after, job.metadata"
+            " job.run_after, job.metadata, claimed.priority"
             f" FROM {self._by_key('claimed_executions', 'claimed')}"
             f" JOIN {self._by_key('jobs', 'job')} ON job.id = claimed.job_id"
             f" WHERE claimed.job_id IN ({marks}) {self._as_of_now()}",

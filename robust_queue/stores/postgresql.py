@@ -60,6 +60,10 @@ class PostgreSQLStore(Store):
             return sql.INSERT_READY, (*self._job_row(job), *self._ready_row(job))
         return sql.INSERT_SCHEDULED, (*self._job_row(job), *self._scheduled_row(job))
 
+    def can_start_anywhere(self, patterns: Sequence[str]) -> bool:
+        # There is one order, and so one place in it, only where there is one poll.
+        return len(patterns) == 1 and (patterns[0] == "*" or "*" not in patterns[0])
+
     def claim(
         self,
         selection: Selection,
@@ -70,7 +74,7 @@ class PostgreSQLStore(Store):
         now: datetime,
         is_likely: bool = True,
     ) -> list[Claim]:
-        statement, polled = sql.claim(tuple(selection.patterns), limit)
+        statement, polled = sql.claim(selection, limit)
         parameters = (*polled, process_id, now, process_id, token)
 
         def change() -> list[Claim]:
@@ -96,7 +100,7 @@ class PostgreSQLStore(Store):
         now: datetime,
     ) -> tuple[set[UUID], list[Claim]]:
         kinds, settled = self._settled(outcomes)
-        statement, polled = sql.exchange(kinds, tuple(selection.patterns), limit)
+        statement, polled = sql.exchange(kinds, selection, limit)
         parameters = (process_id, *settled, *polled, now, process_id, token)
 
         def change() -> tuple[set[UUID], list[Claim]]:

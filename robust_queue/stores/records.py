@@ -84,4 +84,5 @@ class Records(Dialect):
             enqueued_at=self.from_time(row[7]),
             run_after=self.from_time(row[8]),
             metadata=row[9],
+            rank=row[10],
         )

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
 
@@ -53,6 +53,7 @@ class Claim:
     enqueued_at: datetime
     run_after: datetime | None
     metadata: str = ""
+    rank: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,8 +112,20 @@ def by_kind(outcomes: Iterable[Outcome]) -> ByKind:
     return found
 
 
+class Place(NamedTuple):
+    """Where a job stands in the order of its queue, or of all queues."""
+
+    rank: int
+    job_id: UUID
+
+
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which queues to take from, in order: names, ``prefix*`` and ``*``."""
+    """Which queues to take from, in order: names, ``prefix*`` and ``*``.
+
+    With a place to begin at, jobs before it may be passed over by databases for which
+    that is cheaper: those that were taken leave something behind for a while.
+    """
 
     patterns: Sequence[str] = ("*",)
+    start: Place | None = None

@@ -17,7 +17,7 @@ from robust_queue.models import (
     ScheduledExecution,
 )
 from robust_queue.stores import conflicts, store_for
-from robust_queue.stores.rows import Selection
+from robust_queue.stores.rows import Place, Selection
 from tests.stores.test_contract import NOW, a_job, failure, ids, success, take
 from tests.stores.test_contract_of_retries import again
 from tests.support.invariants import states
@@ -117,6 +117,45 @@ class TestContract:
         Process.objects.strike_off(process)
         assert exchange(store, [success(first)], process) == ({first.job_id}, [])
         assert sorted(states().values()) == ["finished", "ready"]
+
+
+class TestStart:
+    """Jobs in front of a place may be passed over, where that is of use."""
+
+    def begin_at(self, store, process, *patterns, job):
+        return store.claim(
+            Selection(patterns, Place(job.rank, job.id)),
+            limit=100,
+            process_id=process,
+            token=uuid4(),
+            now=NOW,
+        )
+
+    @pytest.mark.parametrize("pattern", ["*", "default"])
+    def test_the_place_itself_counts(self, store, process, pattern):
+        jobs = [a_job(rank=rank) for rank in (-5, -5, 0, 0, 7)]
+        store.insert([*jobs, a_job(queue_name="other", rank=-9)])
+        found = self.begin_at(store, process, pattern, job=jobs[2])
+        if store.can_start_anywhere([pattern]):
+            assert ids(found) == ids(jobs[2:])
+        else:
+            assert set(ids(jobs)) <= set(ids(found))
+
+    def test_nothing_is_passed_over_where_something_is_paused(self, store, process):
+        store.insert(jobs := [a_job(), a_job(), a_job(queue_name="paused")])
+        Pause.objects.create(queue_name="paused")
+        found = self.begin_at(store, process, "*", job=jobs[1])
+        assert ids(found) == ids(jobs[:2])
+
+    @pytest.mark.parametrize("patterns", [["a", "b"], ["a*"], ["a", "*"], []])
+    def test_where_there_is_more_than_one_order_there_is_no_place(
+        self, store, patterns
+    ):
+        assert not store.can_start_anywhere(patterns)
+
+    def test_what_was_taken_is_told_with_its_rank(self, store, process):
+        store.insert([a_job(priority=5, rank=-5)])
+        assert [each.rank for each in take(store, process_id=process)] == [-5]
 
 
 @pytest.mark.django_db(transaction=True)
