@@ -26,6 +26,8 @@ SECONDS_OF_DRAIN = 5.0
 SECONDS_OF_DEPTH = 4.0
 SECONDS_OF_STEP = 240.0
 SECONDS_TO_SETTLE = 4.0
+# A backend of PostgreSQL that has nothing to do reports after ten seconds.
+SECONDS_TO_REPORT = 11.0
 SECONDS_IDLE = 15.0
 SECONDS_OF_MIX = 8
 BEHIND = 40_000
@@ -216,7 +218,7 @@ def idle(run: Measurement) -> Result:
     run.create()
     with run.working() as group:
         run.step("latency", 0)
-        time.sleep(SECONDS_TO_SETTLE)
+        time.sleep(SECONDS_TO_REPORT)
         run.databases.start_counting()
         cpu, began = group.cpu(), time.monotonic()
         time.sleep(SECONDS_IDLE)
@@ -240,8 +242,8 @@ def memory(run: Measurement) -> Result:
         run.step("latency", 0)
         time.sleep(SECONDS_TO_SETTLE)
         before, ran = group.memory(), marks.count(run.marks)
-        run.step("fill", run.case.size)
-        run.wait_for_marks(group, ran + run.case.size, 90)
+        run.step("burst", run.case.size)
+        run.wait_for_marks(group, ran + run.case.size, 120)
         time.sleep(SECONDS_TO_SETTLE)
         return {
             "value": before,
@@ -269,7 +271,7 @@ def share(run: Measurement) -> Result:
     with run.working() as group:
         run.step("latency", 0)
         ran = marks.count(run.marks)
-        run.step("fill", burst)
+        run.step("burst", burst)
         run.wait_for_marks(group, ran + burst, 30, strict=True)
         time.sleep(SECONDS_TO_SETTLE)
         ran = marks.count(run.marks)

@@ -32,6 +32,7 @@ SQLITE = "sqlite"
 REDIS = "redis"
 
 WARM_UP = 50
+BURST = 1_000
 SPACING = (0.040, 0.060)
 FIRST_JOBS = 5
 PAUSE = 0.5
@@ -149,6 +150,13 @@ class System(ABC):
     def command_fill(self, count: int) -> None:
         """Fill the queue."""
         self.fill(count)
+
+    def command_burst(self, count: int) -> None:
+        """Enqueue so many beside a worker that runs, as an application would."""
+        if self.has_bulk:
+            self.enqueue_bulk(count, BURST)
+        else:
+            self.enqueue(count)
 
     def command_finish(self, count: int) -> None:
         """Fill what is kept of finished jobs."""

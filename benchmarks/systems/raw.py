@@ -94,7 +94,7 @@ class Raw(RobustQueue):
         ),
         "best": Configuration(
             "psycopg, 2 processes, batches of 100",
-            jobs=100_000,
+            jobs=250_000,
             options={"processes": 2},
         ),
     }
