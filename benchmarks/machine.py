@@ -13,6 +13,7 @@ from typing import Any
 from benchmarks import servers
 from benchmarks.databases import Databases
 from benchmarks.plan import OURS
+from benchmarks.systems import load
 
 COMPANIONS = ("Django", "psycopg", "asyncpg", "mysqlclient", "redis", "uvloop")
 
@@ -30,6 +31,7 @@ def describe(databases: dict[str, Databases], systems: Iterable[str]) -> dict[st
             "settings": {kind: servers.SETTINGS[kind] for kind in databases},
             "on_disk": servers.is_on_disk(),
             "versions": _versions([OURS, *sorted(systems), *COMPANIONS]),
+            "notes": {name: _notes(name) for name in systems},
         }
     }
 
@@ -42,6 +44,18 @@ def _versions(names: Iterable[str]) -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
+
+
+def _notes(name: str) -> dict[str, str]:
+    """Return what the system's module says about its configurations."""
+    try:
+        configurations = load(name).configurations
+    except ImportError:
+        return {}
+    return {
+        each: f"{found.note}, async tasks" if found.asynchronous else found.note
+        for each, found in configurations.items()
+    }
 
 
 def _processor() -> str:

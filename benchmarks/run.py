@@ -42,6 +42,7 @@ def main() -> int:
     if options.list:
         print(*(case.title for case in cases), sep="\n")
         return 0
+    cases = _possible(cases)
     if not cases:
         print("No case is left to measure.", file=sys.stderr)
         return 2
@@ -136,6 +137,15 @@ def _chosen(options: argparse.Namespace) -> list[Case]:
         and (not options.databases or case.database in options.databases)
         and (not options.configurations or case.configuration in options.configurations)
     ]
+
+
+def _possible(cases: list[Case]) -> list[Case]:
+    """Leave out what this machine has no server for, and say so."""
+    lacks = {kind: servers.lack(kind) for kind in plan.needed_databases(cases)}
+    for kind, lack in lacks.items():
+        if lack:
+            print(f"Left out: everything on {kind}. {lack}", flush=True)
+    return [case for case in cases if not lacks[case.database]]
 
 
 def _note(path: Path, values: dict[str, Any]) -> None:

@@ -14,7 +14,12 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from benchmarks.systems.base import MARIADB, POSTGRESQL, REDIS, SQLITE
-from tests.private_servers import mariadb_server, postgresql_server
+from tests.private_servers import (
+    mariadb_programs,
+    mariadb_server,
+    postgresql_programs,
+    postgresql_server,
+)
 from tests.server_process import Server, ServiceError, private_folder, running
 
 # On the disk wherever the folder of temporary files is in memory.
@@ -105,6 +110,20 @@ def _redis() -> Iterator[str]:
         )
         with running(server):
             yield server.url
+
+
+def lack(kind: str) -> str:
+    """Say what is missing for a server of this kind, if something is."""
+    programs = {
+        POSTGRESQL: postgresql_programs,
+        MARIADB: mariadb_programs,
+        REDIS: redis_program,
+    }
+    try:
+        programs.get(kind, str)()
+    except ServiceError as error:
+        return str(error)
+    return ""
 
 
 def redis_program() -> str:
