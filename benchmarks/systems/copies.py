@@ -41,3 +41,11 @@ def replicate(
         FROM numbers CROSS JOIN (SELECT * FROM {table} LIMIT 1) AS sample
         """
     )
+
+
+def arguments(kind: str, before: str, after: str) -> str:
+    """Return the SQL of a JSON text with the number between what is given."""
+    if kind == MARIADB:
+        return f"concat('{before}', number, '{after}')"
+    text = f"('{before}' || number || '{after}')"
+    return f"{text}::jsonb" if kind == POSTGRESQL else text
