@@ -9,9 +9,3 @@ from benchmarks.marks import mark
 def work(number: int) -> None:
     """Leave a mark."""
     mark(number)
-
-
-@task
-async def work_async(number: int) -> None:
-    """Leave a mark, on the event loop."""
-    mark(number)

@@ -43,9 +43,9 @@ def replicate(
     )
 
 
-def arguments(kind: str, before: str, after: str) -> str:
-    """Return the SQL of a JSON text with the number between what is given."""
+def renumbered(kind: str, column: str) -> str:
+    """Return the SQL of a JSON column whose only argument is the row's own number."""
     if kind == MARIADB:
-        return f"concat('{before}', number, '{after}')"
-    text = f"('{before}' || number || '{after}')"
-    return f"{text}::jsonb" if kind == POSTGRESQL else text
+        return f"replace(sample.{column}, '[0]', concat('[', number, ']'))"
+    text, back = ("::text", "::jsonb") if kind == POSTGRESQL else ("", "")
+    return f"replace(sample.{column}{text}, '[0]', '[' || number || ']'){back}"

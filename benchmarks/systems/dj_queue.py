@@ -3,7 +3,7 @@
 from typing import Any
 
 from benchmarks.systems.base import Commands, Configuration
-from benchmarks.systems.copies import NEW_UUID, arguments, replicate
+from benchmarks.systems.copies import NEW_UUID, renumbered, replicate
 from benchmarks.systems.django_peers import DjangoPeer
 
 JOBS = "dj_queue_jobs"
@@ -60,7 +60,7 @@ class DjQueue(DjangoPeer):
         from django.db import connection, transaction
 
         self.enqueue_one(0)
-        payload = arguments(self.kind, '{"args": [', '], "kwargs": {}}')
+        payload = renumbered(self.kind, "payload")
         changes = {"id": NEW_UUID[self.kind], "payload": payload}
         with transaction.atomic(), connection.cursor() as cursor:
             replicate(cursor, self.kind, JOBS, count - 1, **changes)
