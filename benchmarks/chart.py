@@ -1,12 +1,15 @@
 """The chart of a run: an SVG written by hand, legible on light and on dark."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from xml.sax.saxutils import escape
 
 from benchmarks.plan import OURS
 from benchmarks.summary import Row, Summary, best_first
 from benchmarks.systems.base import POSTGRESQL, REDIS
+
+# What each configuration of each system is.
+Notes = Mapping[str, Mapping[str, str]]
 
 WIDTH = 900
 LABELS = 250
@@ -17,6 +20,10 @@ TITLE = 46
 FOOT = 30
 MARGIN = 16
 
+FOOTNOTE = (
+    "Logarithmic scales. Medians; lines from the least to the most. "
+    "Redis without persistence, the others durable."
+)
 STYLE = """
     svg { color: #1f2328; background: #ffffff; font: 13px system-ui, sans-serif; }
     text { fill: currentColor; }
@@ -40,15 +47,18 @@ PANELS = (
 )
 
 
-def draw(summary: Summary) -> str:
+def draw(summary: Summary, notes: Notes) -> str:
     """Return the chart of everything that compares systems."""
     parts: list[str] = []
     top = MARGIN
     for workload, configuration, title in PANELS:
         rows = _rows(summary, workload, configuration)
         if rows:
-            parts += _panel(title, rows, top)
+            labels = [_label(row, notes) for row in rows]
+            parts += _panel(title, rows, labels, top)
             top += TITLE + LINE * len(rows) + FOOT
+    parts.append(_text(MARGIN, top + 8, FOOTNOTE, "faint"))
+    top += FOOT
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{top}" '
         f'viewBox="0 0 {WIDTH} {top}" role="img" aria-label="Robust Queue measured">'
@@ -68,7 +78,7 @@ def _rows(summary: Summary, workload: str, configuration: str) -> list[Row]:
     return best_first(rows)
 
 
-def _panel(title: str, rows: list[Row], top: float) -> Iterator[str]:
+def _panel(title: str, rows: list[Row], labels: list[str], top: float) -> Iterator[str]:
     scale = _Scale(rows)
     first = top + TITLE - 12
     last = first + LINE * len(rows)
@@ -77,18 +87,18 @@ def _panel(title: str, rows: list[Row], top: float) -> Iterator[str]:
         x = scale.x(power)
         yield f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{first}" y2="{last}"/>'
         yield _text(x, last + 14, f"{power:,g}", "faint", "middle")
-    for number, row in enumerate(rows):
-        yield from _bar(row, scale, first + LINE * number)
+    for number, (row, label) in enumerate(zip(rows, labels, strict=True)):
+        yield from _bar(row, label, scale, first + LINE * number)
 
 
-def _bar(row: Row, scale: "_Scale", top: float) -> Iterator[str]:
+def _bar(row: Row, label: str, scale: "_Scale", top: float) -> Iterator[str]:
     values = row.values
     if values is None:
         return
     kind = {OURS: "ours", "raw": "raw"}.get(row.system, "bar")
     middle, base = top + LINE / 2, top + (LINE - BAR) / 2
     width = scale.x(values.median) - LABELS
-    yield _text(LABELS - 8, middle + 4, _label(row), "", "end")
+    yield _text(LABELS - 8, middle + 4, label, "", "end")
     yield (
         f'<rect class="{kind}" x="{LABELS}" y="{base:.1f}" width="{width:.1f}" '
         f'height="{BAR}" rx="2"/>'
@@ -102,9 +112,11 @@ def _bar(row: Row, scale: "_Scale", top: float) -> Iterator[str]:
     yield _text(max(high, LABELS + width) + 6, middle + 4, figure)
 
 
-def _label(row: Row) -> str:
+def _label(row: Row, notes: Notes) -> str:
+    if row.system == "raw":
+        return "raw psycopg on our tables: the limit"
     words = [row.system]
-    if row.configuration.endswith("async"):
+    if notes.get(row.system, {}).get(row.configuration, "").endswith("async tasks"):
         words.append("(async tasks)")
     if row.database == REDIS:
         words.append("(Redis)")

@@ -21,7 +21,7 @@ class Counts(NamedTuple):
     """What the server did for the clients of the measurement."""
 
     statements: int
-    commits: int
+    commits: int | None = None
 
 
 class Databases(ABC):
@@ -128,6 +128,8 @@ class PostgreSQL(Databases):
 class MariaDB(Databases):
     """Databases are prepared anew for each measurement."""
 
+    _statements = 0
+
     def fresh(self, content: str, prepare: Prepare) -> str:
         self._run(f"DROP DATABASE IF EXISTS {NAME}")
         self._run(f"CREATE DATABASE {NAME}")
@@ -140,6 +142,16 @@ class MariaDB(Databases):
         tables = [name for (name,) in self._run("SHOW TABLES", database=NAME)]
         if tables:
             self._run(f"ANALYZE TABLE {', '.join(tables)}", database=NAME)
+
+    def start_counting(self) -> None:
+        self._statements = self._questions()
+
+    def counts(self) -> Counts:
+        return Counts(self._questions() - self._statements)
+
+    def _questions(self) -> int:
+        ((_, count),) = self._run("SHOW GLOBAL STATUS LIKE 'Questions'")
+        return int(count)
 
     def version(self) -> str:
         ((version,),) = self._run("SELECT version()")

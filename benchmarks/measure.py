@@ -1,21 +1,15 @@
 """How each workload is measured."""
 
-import json
-import os
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from benchmarks import marks
 from benchmarks.databases import Databases
 from benchmarks.figures import percentiles, rate
+from benchmarks.measurement import Measurement, Result, per
 from benchmarks.plan import Case
-from benchmarks.processes import ROOT, StepError, Workers, step, workers
-from benchmarks.systems import load
 from benchmarks.systems.base import WARM_UP
 
 # Where writing costs nothing.
@@ -24,112 +18,19 @@ MEMORY = "/dev/shm"  # noqa: S108
 SECONDS_TO_BEGIN = 45.0
 SECONDS_OF_DRAIN = 5.0
 SECONDS_OF_DEPTH = 4.0
-SECONDS_OF_STEP = 240.0
 SECONDS_TO_SETTLE = 4.0
 # A backend of PostgreSQL that has nothing to do reports after ten seconds.
 SECONDS_TO_REPORT = 11.0
 SECONDS_IDLE = 15.0
 SECONDS_OF_MIX = 8
-BEHIND = 40_000
+BEHIND = 60_000
 BATCH = 1_000
-
-Result = dict[str, Any]
-
-
-class Measurement:
-    """One case on one fresh database."""
-
-    def __init__(self, case: Case, databases: Databases, folder: Path) -> None:
-        self.case = case
-        self.databases = databases
-        self.system = load(case.system)(case.configuration)
-        self.marks = folder / "marks"
-        self.log = folder / "log"
-        self.url = ""
-
-    def result(self) -> Result:
-        """Measure."""
-        return WORKLOADS[self.case.workload](self)
-
-    def create(self, **content: int) -> None:
-        """Create the database, with the tables and so many `fill` or `finish` jobs."""
-
-        def prepare(url: str) -> None:
-            self.url = url
-            self.step("prepare")
-            for command, count in content.items():
-                if count:
-                    self.step(command, count)
-
-        case = self.case
-        name = f"{case.system} {case.configuration} {content}"
-        self.url = self.databases.fresh(name, prepare)
-        self.marks.unlink(missing_ok=True)
-
-    def step(self, command: str, *arguments: int) -> Any:
-        """Run one command of the system."""
-        module = [sys.executable, "-m", "benchmarks.systems", self.case.system]
-        line = [*module, command, *map(str, arguments)]
-        return json.loads(step(line, self.environment(), limit=SECONDS_OF_STEP))
-
-    @contextmanager
-    def working(self) -> Iterator[Workers]:
-        """Run the worker for the block."""
-        os.environ.update(self.addresses())
-        commands = self.system.worker()
-        with workers(commands, self.environment(), self.log) as group:
-            yield group
-
-    def environment(self) -> dict[str, str]:
-        """Return the environment of the system's processes."""
-        folder = Path(sys.executable).parent
-        return {
-            **os.environ,
-            "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}",
-            "PYTHONPATH": str(ROOT),
-            "DJANGO_SETTINGS_MODULE": "benchmarks.project.settings",
-            **self.addresses(),
-            **self.system.environment(),
-        }
-
-    def addresses(self) -> dict[str, str]:
-        """Return what base.py explains."""
-        return {
-            "BENCH_SYSTEM": self.case.system,
-            "BENCH_CONFIGURATION": self.case.configuration,
-            "BENCH_DATABASE_KIND": self.case.database,
-            "BENCH_DATABASE_URL": self.url,
-            "BENCH_MARKS": str(self.marks),
-        }
-
-    def wait_for_marks(
-        self, group: Workers, count: int, seconds: float, *, strict: bool = False
-    ) -> None:
-        """Wait until so many tasks have run, or for so long."""
-        deadline = time.monotonic() + seconds
-        while marks.count(self.marks) < count:
-            group.check()
-            if time.monotonic() > deadline:
-                if strict:
-                    raise StepError(f"no task ran in {seconds:.0f} s: {group.words()}")
-                return
-            time.sleep(0.01)
-
-    def counted(self, jobs: int) -> Result:
-        """Return what the server counted for each job."""
-        counts = self.databases.counts()
-        if counts is None or not jobs:
-            return {}
-        return {
-            "statements": counts.statements / jobs,
-            "commits": counts.commits / jobs,
-        }
 
 
 def measure(case: Case, databases: Databases) -> Result:
     """Measure one case once, with its files in memory."""
     with tempfile.TemporaryDirectory(prefix="rq-bench-", dir=MEMORY) as folder:
-        return Measurement(case, databases, Path(folder)).result()
+        return WORKLOADS[case.workload](Measurement(case, databases, Path(folder)))
 
 
 def drain(run: Measurement) -> Result:
@@ -159,15 +60,16 @@ def _drained(run: Measurement, jobs: int, seconds: float) -> Result:
         cpu, before = group.cpu(), marks.count(run.marks)
         run.wait_for_marks(group, jobs, seconds)
         cpu, after = group.cpu() - cpu, marks.count(run.marks)
+        noted = marks.read(run.marks)[:jobs]
         memory, processes = group.memory(), group.count()
-    noted = marks.read(run.marks)
     return {
-        "value": rate([each.time for each in noted[:jobs]]),
+        "value": rate([each.time for each in noted]),
         "jobs": after,
         "cpu_ms": 1000 * cpu / (after - before) if after > before else None,
         "memory": memory,
         "processes": processes,
-        **run.counted(len(noted)),
+        # The server counted to the end, so those are counted who ran to the end.
+        **run.counted(marks.count(run.marks)),
     }
 
 
@@ -229,10 +131,7 @@ def idle(run: Measurement) -> Result:
             "memory": group.memory(),
             "processes": group.count(),
         }
-    if counts is not None:
-        result["statements"] = counts.statements / seconds
-        result["commits"] = counts.commits / seconds
-    return result
+    return {**result, **per(seconds, counts)}
 
 
 def memory(run: Measurement) -> Result:

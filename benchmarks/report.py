@@ -41,13 +41,13 @@ def write(run: Run, folder: Path, name: str) -> None:
     text = render(run, summary)
     print(f"\n{text}", flush=True)
     (folder / f"{name}.txt").write_text(text)
-    (folder / f"{name}.svg").write_text(chart.draw(summary))
+    (folder / f"{name}.svg").write_text(chart.draw(summary, _notes(run)))
     print(f"Written: {name}.jsonl, {name}.txt, {name}.svg")
 
 
 def render(run: Run, summary: Summary) -> str:
     """Return the whole report as text."""
-    notes = run.machine.get("notes", {})
+    notes = _notes(run)
     parts = [_circumstances(run.machine)] if run.machine else []
     for workload in summary.workloads():
         rows = summary.of(workload)
@@ -59,11 +59,18 @@ def render(run: Run, summary: Summary) -> str:
     return "\n\n\n".join(parts) + "\n"
 
 
+def _notes(run: Run) -> chart.Notes:
+    notes: chart.Notes = run.machine.get("notes", {})
+    return notes
+
+
 def checklist(summary: Summary) -> str:
     """Return the bars with what was measured."""
     judged = bars.judge(summary)
     rows = [
-        [bar.words, _number(bar.measured), bar.relation, bar.verdict] for bar in judged
+        [bar.words, _number(bar.measured), bar.relation, bar.verdict]
+        for bar in judged
+        if bar.measured is not None
     ]
     verdicts = [bar.verdict for bar in judged]
     counted = ", ".join(
@@ -82,9 +89,7 @@ def _by_database(rows: Iterable[Row]) -> Iterator[tuple[str, list[Row]]]:
         yield {"mariadb": "MariaDB", "sqlite": "SQLite"}.get(name, name), list(group)
 
 
-def _table(
-    summary: Summary, workload: str, rows: list[Row], notes: dict[str, Any]
-) -> str:
+def _table(summary: Summary, workload: str, rows: list[Row], notes: chart.Notes) -> str:
     extras = list(EXTRAS[workload])
     if workload in WITH_CPU:
         extras.append(("cpu_ms", "CPU ms/job"))
@@ -117,7 +122,7 @@ def _names(row: Row) -> list[str]:
     return [f"{row.system}{redis}", setup]
 
 
-def _note(row: Row, notes: dict[str, Any]) -> str:
+def _note(row: Row, notes: chart.Notes) -> str:
     words = [notes.get(row.system, {}).get(row.configuration, "")]
     if row.error:
         words.append("failed at times")
