@@ -16,8 +16,6 @@ from benchmarks.systems.base import WARM_UP
 MEMORY = "/dev/shm"  # noqa: S108
 
 SECONDS_TO_BEGIN = 45.0
-SECONDS_OF_DRAIN = 5.0
-SECONDS_OF_DEPTH = 4.0
 SECONDS_TO_SETTLE = 4.0
 # A backend of PostgreSQL that has nothing to do reports after ten seconds.
 SECONDS_TO_REPORT = 11.0
@@ -38,27 +36,27 @@ def drain(run: Measurement) -> Result:
     configuration = run.system.configurations[run.case.configuration]
     jobs = run.case.size or configuration.jobs
     run.create(fill=jobs)
-    return _drained(run, jobs, SECONDS_OF_DRAIN)
+    return _drained(run, jobs)
 
 
 def depth(run: Measurement) -> Result:
     """Drain a part of a queue that is deeper by the size of the case."""
     run.create(fill=run.case.size + BEHIND)
-    return _drained(run, BEHIND, SECONDS_OF_DEPTH)
+    return _drained(run, BEHIND)
 
 
 def finished(run: Measurement) -> Result:
     """Drain while so many finished jobs are kept."""
     run.create(finish=run.case.size, fill=BEHIND)
-    return _drained(run, BEHIND, SECONDS_OF_DEPTH)
+    return _drained(run, BEHIND)
 
 
-def _drained(run: Measurement, jobs: int, seconds: float) -> Result:
+def _drained(run: Measurement, jobs: int) -> Result:
     run.databases.start_counting()
     with run.working() as group:
         run.wait_for_marks(group, 1, SECONDS_TO_BEGIN, strict=True)
         cpu, before = group.cpu(), marks.count(run.marks)
-        run.wait_for_marks(group, jobs, seconds)
+        run.wait_for_marks(group, jobs, run.case.seconds)
         cpu, after = group.cpu() - cpu, marks.count(run.marks)
         noted = marks.read(run.marks)[:jobs]
         memory, processes = group.memory(), group.count()
@@ -156,7 +154,7 @@ def naps(run: Measurement) -> Result:
     """Work off tasks that sleep for ten milliseconds."""
     run.create()
     run.step("naps", run.case.size, 10)
-    return _drained(run, run.case.size, SECONDS_OF_DRAIN)
+    return _drained(run, run.case.size)
 
 
 def share(run: Measurement) -> Result:

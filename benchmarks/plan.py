@@ -1,7 +1,7 @@
 """What is measured: every case of every workload."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from benchmarks.systems.base import MARIADB, POSTGRESQL, REDIS, SQLITE
 
@@ -14,6 +14,7 @@ REDIS_PEERS = ("celery", "dramatiq", "huey", "rq")
 CLOSEST = ("pgqueuer", "oban")
 
 MILLION = 1_000_000
+SECONDS_OF_DEPTH = 4.0
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ class Case:
     """How many jobs; for a drain, zero for as many as the configuration says."""
     repeats: int = 0
     """How often, if not as often as the others."""
+    seconds: float = 5.0
+    """How long a drain is watched at most."""
 
     @property
     def title(self) -> str:
@@ -72,6 +75,11 @@ def full() -> Iterator[Case]:
 
 def quick() -> Iterator[Case]:
     """A few cases, enough to see where we stand within five minutes."""
+    for case in _quick():
+        yield replace(case, seconds=3.5)
+
+
+def _quick() -> Iterator[Case]:
     yield from _drains(CLOSEST, redis=())
     yield Case("drain", OURS, "best", MARIADB)
     yield Case("drain", OURS, "default", SQLITE)
@@ -130,12 +138,14 @@ def _latencies(peers: Iterable[str], redis: Iterable[str], size: int) -> Iterato
 def _depths(systems: Iterable[str]) -> Iterator[Case]:
     for depth in (1_000, 100_000, MILLION):
         for system in systems:
-            yield Case("depth", system, "best", variant=f"{depth:,}", size=depth)
+            case = Case("depth", system, "best", variant=f"{depth:,}", size=depth)
+            yield replace(case, seconds=SECONDS_OF_DEPTH)
 
 
 def _finished() -> Iterator[Case]:
     for kept in (0, MILLION):
-        yield Case("finished", OURS, "best", variant=f"{kept:,}", size=kept)
+        case = Case("finished", OURS, "best", variant=f"{kept:,}", size=kept)
+        yield replace(case, seconds=SECONDS_OF_DEPTH)
 
 
 def _idles(peers: Iterable[str], redis: Iterable[str]) -> Iterator[Case]:

@@ -39,9 +39,9 @@ def write(run: Run, folder: Path, name: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     summary = Summary(run)
     text = render(run, summary)
-    print(f"\n{text}", flush=True)
     (folder / f"{name}.txt").write_text(text)
     (folder / f"{name}.svg").write_text(chart.draw(summary, _notes(run)))
+    print(f"\n{text}", flush=True)
     print(f"Written: {name}.jsonl, {name}.txt, {name}.svg")
 
 
