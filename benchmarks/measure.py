@@ -63,12 +63,19 @@ def _drained(run: Measurement, jobs: int) -> Result:
     return {
         "value": rate([each.time for each in noted]),
         "jobs": after,
+        "twice": _twice([each.number for each in noted]),
         "cpu_ms": 1000 * cpu / (after - before) if after > before else None,
         "memory": memory,
         "processes": processes,
         # The server counted to the end, so those are counted who ran to the end.
         **run.counted(marks.count(run.marks)),
     }
+
+
+def _twice(numbers: list[int]) -> int | None:
+    """Return how many jobs ran again, where each has a number of its own."""
+    distinct = len(set(numbers))
+    return len(numbers) - distinct if distinct > 1 else None
 
 
 def enqueue(run: Measurement) -> Result:

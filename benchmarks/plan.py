@@ -12,9 +12,11 @@ DJANGO_PEERS = ("dj-queue", "django-ox", "steady-queue", "django-tasks-db")
 POSTGRESQL_PEERS = ("pgqueuer", "oban", "procrastinate", *DJANGO_PEERS)
 REDIS_PEERS = ("celery", "dramatiq", "huey", "rq")
 CLOSEST = ("pgqueuer", "oban")
+BULK_PEERS = ("raw", "pgqueuer", "procrastinate", "oban", "dj-queue", "django-ox")
+LATENCY_PEERS = ("oban", "procrastinate", "pgqueuer", "dj-queue")
+DEEP = ("pgqueuer", "oban", "procrastinate", "steady-queue")
 
 MILLION = 1_000_000
-SECONDS_OF_DEPTH = 4.0
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Case:
     """How many jobs; for a drain, zero for as many as the configuration says."""
     repeats: int = 0
     """How often, if not as often as the others."""
-    seconds: float = 5.0
+    seconds: float = 4.0
     """How long a drain is watched at most."""
 
     @property
@@ -61,13 +63,11 @@ def full() -> Iterator[Case]:
     yield from _drains(POSTGRESQL_PEERS, redis=REDIS_PEERS)
     yield from _other_databases()
     yield from _enqueues(("raw", *POSTGRESQL_PEERS), redis=REDIS_PEERS, size=3_000)
-    yield from _bulks(("raw", "pgqueuer", "procrastinate", "oban", "dj-queue"), 50_000)
-    yield from _latencies(
-        ("oban", "procrastinate", "pgqueuer", "dj-queue"), ("huey", "celery"), 200
-    )
-    yield from _depths((OURS, "pgqueuer", "oban", "procrastinate"))
+    yield from _bulks(BULK_PEERS, 50_000)
+    yield from _latencies(LATENCY_PEERS, ("huey", "celery"), 200)
+    yield from _depths((OURS, *DEEP))
     yield from _finished()
-    yield from _idles(POSTGRESQL_PEERS, redis=REDIS_PEERS)
+    yield from _idles(POSTGRESQL_PEERS, redis=("huey", "celery"))
     yield Case("memory", OURS, size=100_000, repeats=1)
     yield Case("memory", "steady-queue", size=1_000, repeats=1)
     yield from _ours()
@@ -76,7 +76,7 @@ def full() -> Iterator[Case]:
 def quick() -> Iterator[Case]:
     """A few cases, enough to see where we stand within five minutes."""
     for case in _quick():
-        yield replace(case, seconds=3.5)
+        yield replace(case, seconds=3.0)
 
 
 def _quick() -> Iterator[Case]:
@@ -139,13 +139,12 @@ def _depths(systems: Iterable[str]) -> Iterator[Case]:
     for depth in (1_000, 100_000, MILLION):
         for system in systems:
             case = Case("depth", system, "best", variant=f"{depth:,}", size=depth)
-            yield replace(case, seconds=SECONDS_OF_DEPTH)
+            yield case if system == OURS else replace(case, repeats=2)
 
 
 def _finished() -> Iterator[Case]:
     for kept in (0, MILLION):
-        case = Case("finished", OURS, "best", variant=f"{kept:,}", size=kept)
-        yield replace(case, seconds=SECONDS_OF_DEPTH)
+        yield Case("finished", OURS, "best", variant=f"{kept:,}", size=kept)
 
 
 def _idles(peers: Iterable[str], redis: Iterable[str]) -> Iterator[Case]:

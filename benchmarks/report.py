@@ -126,8 +126,9 @@ def _note(row: Row, notes: chart.Notes) -> str:
     words = [notes.get(row.system, {}).get(row.configuration, "")]
     if row.error:
         words.append("failed at times")
-    if row.figures.get("lost"):
-        words.append(f"{row.figures['lost']:g} lost")
+    for name, words_for in (("lost", "lost"), ("twice", "ran twice")):
+        if row.figures.get(name):
+            words.append(f"{row.figures[name]:g} {words_for}")
     return "; ".join(word for word in words if word)
 
 

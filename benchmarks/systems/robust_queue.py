@@ -82,11 +82,7 @@ class RobustQueue(DjangoSystem):
             self.enqueue_bulk(count, CHUNK)
             return
         self.enqueue_one(0)
-        self._execute(
-            "CREATE TEMPORARY TABLE copies AS SELECT * FROM ("
-            f"{_IDS}) ids, (SELECT * FROM robust_queue_jobs LIMIT 1) job",
-            count - 1,
-        )
+        self._execute(f"CREATE TEMPORARY TABLE copies AS {_IDS}", count - 1)
         for table, key in (("jobs", "id"), ("ready_executions", "job_id")):
             self._copy(f"robust_queue_{table}", key)
 
@@ -100,10 +96,10 @@ class RobustQueue(DjangoSystem):
                 key,
             )
         ]
-        names = ", ".join(columns)
+        values = [_RENUMBERED.get(name, f"one.{name}") for name in columns]
         self._execute(
-            f"INSERT INTO {table} ({key}, {names}) SELECT copies.copy_id, "
-            f"{', '.join(f'one.{name}' for name in columns)} "
+            f"INSERT INTO {table} ({key}, {', '.join(columns)}) "
+            f"SELECT copies.copy_id, {', '.join(values)} "
             f"FROM copies, (SELECT * FROM {table} LIMIT 1) one ORDER BY copy_id"
         )
 
@@ -166,9 +162,12 @@ _IDS = """
         lpad(to_hex(began + number / 4096), 12, '0') || '7'
         || lpad(to_hex(number %% 4096), 3, '0')
         || '8' || substr(md5(number::text), 1, 15)
-    )::uuid AS copy_id
+    )::uuid AS copy_id, number
     FROM generate_series(1, %s) number,
         (SELECT (extract(epoch FROM now()) * 1000)::bigint - 3600000 AS began) clock
 """
+
+# The only number in the arguments is the one that the first job was given.
+_RENUMBERED = {"arguments": "replace(one.arguments, '0', copies.number::text)"}
 
 SYSTEM = RobustQueue
