@@ -22,9 +22,9 @@ class SteadyQueue(DjangoPeer):
     configurations = {
         "default": Configuration("1 process × 3 threads", jobs=2_000),
         "best": Configuration(
-            "2 processes × 10 threads, pool of 12 connections",
+            "2 processes × 20 threads, pool of 22 connections",
             jobs=5_000,
-            options={"processes": 2, "threads": 10},
+            options={"processes": 2, "threads": 20},
         ),
     }
 
