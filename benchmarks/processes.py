@@ -1,8 +1,10 @@
 """The processes of a system: started, watched, and gone afterwards."""
 
 import os
+import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +16,8 @@ GRACE = 12.0
 TAIL = 4
 
 _TICK = os.sysconf("SC_CLK_TCK")
+# Nothing that is reported tells where on which machine this ran.
+_PLACES = {str(ROOT): ".", sys.base_prefix: "python", str(Path.home()): "~"}
 
 
 class StepError(Exception):
@@ -102,7 +106,7 @@ def workers(
         with log.open("wb") as output:
             for command in commands:
                 process = subprocess.Popen(
-                    command,
+                    [*_tied(), *command],
                     cwd=ROOT,
                     env=environment,
                     stdin=subprocess.DEVNULL,
@@ -114,6 +118,12 @@ def workers(
         yield group
     finally:
         group.end()
+
+
+def _tied() -> list[str]:
+    """Return the prefix that ends a worker when this process ends, however it does."""
+    setpriv = shutil.which("setpriv")
+    return [setpriv, "--pdeathsig=TERM"] if setpriv else []
 
 
 def step(command: Sequence[str], environment: dict[str, str], *, limit: float) -> str:
@@ -143,7 +153,10 @@ def tail(log: Path) -> str:
 
 def _last_lines(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return " / ".join(lines[-TAIL:]).replace(str(ROOT), ".")
+    text = " / ".join(lines[-TAIL:])
+    for place, name in _PLACES.items():
+        text = text.replace(place, name)
+    return text
 
 
 class _Process(NamedTuple):

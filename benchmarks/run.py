@@ -24,6 +24,7 @@ from benchmarks.plan import Case
 from benchmarks.processes import ROOT, StepError
 from benchmarks.records import Record
 from benchmarks.systems import MODULES
+from tests.server_process import ServiceError
 
 OUT = ROOT / ".cache" / "bench"
 REPEATS = 5
@@ -53,6 +54,7 @@ def _run(cases: list[Case], options: argparse.Namespace) -> int:
     options.out.mkdir(parents=True, exist_ok=True)
     path = options.out / f"{datetime.now(UTC):%Y%m%d-%H%M%S}.jsonl"
     began = time.monotonic()
+    code = 0
     try:
         with ExitStack() as stack:
             at = stack.enter_context(servers.started(plan.needed_databases(cases)))
@@ -64,9 +66,10 @@ def _run(cases: list[Case], options: argparse.Namespace) -> int:
             _measure_all(cases, databases, path, options)
     except KeyboardInterrupt:
         print("Interrupted: what was measured so far is reported.", flush=True)
+        code = 128 + signal.SIGINT
     report.write(records.load(path), options.out, path.stem)
     print(f"Measured in {(time.monotonic() - began) / 60:.1f} minutes.")
-    return 0
+    return code
 
 
 def _measure_all(
@@ -193,4 +196,7 @@ def _among(known: Sequence[str] | dict[str, Any]) -> Any:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except ServiceError as error:
+        sys.exit(f"Error: {error}")
