@@ -55,20 +55,20 @@ class Measurement:
     @contextmanager
     def working(self) -> Iterator[Workers]:
         """Run the worker for the block."""
-        os.environ.update(self.addresses())
-        commands = self.system.worker()
-        with workers(commands, self.environment(), self.log) as group:
+        environment = self.environment()
+        with workers(self.system.worker(), environment, self.log) as group:
             yield group
 
     def environment(self) -> dict[str, str]:
         """Return the environment of the system's processes."""
+        # The system is asked here as well, and looks there for its database.
+        os.environ.update(self.addresses())
         folder = Path(sys.executable).parent
         return {
             **os.environ,
             "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": str(ROOT),
             "DJANGO_SETTINGS_MODULE": "benchmarks.project.settings",
-            **self.addresses(),
             **self.system.environment(),
         }
 
