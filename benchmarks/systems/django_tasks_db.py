@@ -18,7 +18,7 @@ class DjangoTasksDb(DjangoPeer):
     configurations = {
         "default": Configuration("1 process", jobs=3_000),
         "best": Configuration(
-            "4 processes, connections kept",
+            "4 processes, connections kept, quiet",
             jobs=10_000,
             options={"processes": 4},
         ),
@@ -39,7 +39,9 @@ class DjangoTasksDb(DjangoPeer):
 
     def worker(self) -> Commands:
         """Run the documented command."""
-        return [self.manage("db_worker")] * self.options.get("processes", 1)
+        if not self.options:
+            return [self.manage("db_worker")]
+        return [self.manage("db_worker", "-v0")] * self.options["processes"]
 
     def fill(self, count: int) -> None:
         """Enqueue one job, and copy its row."""

@@ -27,10 +27,10 @@ class Procrastinate(DjangoSystem):
     configurations = {
         "default": Configuration("1 process, concurrency 1", jobs=5_000),
         "best": Configuration(
-            "2 processes, concurrency 10, pools of 10",
-            jobs=15_000,
+            "4 processes, concurrency 5, pools of 5, quiet",
+            jobs=10_000,
             asynchronous=True,
-            options={"processes": 2, "concurrency": 10},
+            options={"processes": 4, "concurrency": 5},
         ),
     }
 
@@ -45,10 +45,12 @@ class Procrastinate(DjangoSystem):
 
     def worker(self) -> Commands:
         """Run the documented command, once for each process."""
-        command = program("procrastinate", f"--app={APP}", "worker")
-        if self.options:
-            command += [f"--concurrency={self.options['concurrency']}"]
-        return [command] * self.options.get("processes", 1)
+        command = program("procrastinate", f"--app={APP}")
+        if not self.options:
+            return [[*command, "worker"]]
+        concurrency = f"--concurrency={self.options['concurrency']}"
+        command += ["--log-level=error", "worker", concurrency]
+        return [command] * self.options["processes"]
 
     def __enter__(self) -> Self:
         super().__enter__()
