@@ -60,9 +60,10 @@ WORKLOADS = {
 
 def full() -> Iterator[Case]:
     """Every case, workload by workload."""
-    yield from _drains(POSTGRESQL_PEERS, redis=REDIS_PEERS)
+    yield from _drains((*POSTGRESQL_PEERS, "huey"), redis=REDIS_PEERS)
     yield from _other_databases()
-    yield from _enqueues(("raw", *POSTGRESQL_PEERS), redis=REDIS_PEERS, size=3_000)
+    peers = ("raw", *POSTGRESQL_PEERS, "huey")
+    yield from _enqueues(peers, redis=REDIS_PEERS, size=3_000)
     yield from _bulks(BULK_PEERS, 50_000)
     yield from _latencies(LATENCY_PEERS, ("huey", "celery"), 200)
     yield from _depths((OURS, *DEEP))
