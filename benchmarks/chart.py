@@ -114,7 +114,7 @@ def _bar(row: Row, label: str, scale: "_Scale", top: float) -> Iterator[str]:
 
 def _label(row: Row, notes: Notes) -> str:
     if row.system == "raw":
-        return "raw psycopg on our tables: the limit"
+        return "raw psycopg, the limit"
     words = [row.system]
     if notes.get(row.system, {}).get(row.configuration, "").endswith("async tasks"):
         words.append("(async tasks)")

@@ -54,9 +54,18 @@ def parse(lines: Iterable[str]) -> Run:
     values = [json.loads(line) for line in lines if line.strip()]
     machine: dict[str, Any] = {}
     for each in values:
-        machine.update(each.get("machine", {}))
+        _add(machine, each.get("machine", {}))
     found = [Record(**each) for each in values if "machine" not in each]
     return Run(found, machine)
+
+
+def _add(machine: dict[str, Any], more: dict[str, Any]) -> None:
+    """Add what another run says: files may be joined, in order to read them as one."""
+    for name, value in more.items():
+        if isinstance(value, dict):
+            machine[name] = {**machine.get(name, {}), **value}
+        else:
+            machine[name] = value
 
 
 def in_words(record: Record) -> str:

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
@@ -133,7 +133,7 @@ def _in_short(problem: Exception) -> str:
 def _chosen(options: argparse.Namespace) -> list[Case]:
     cases = list(plan.quick() if options.quick else plan.full())
     return [
-        case
+        replace(case, seconds=options.seconds or case.seconds)
         for case in cases
         if (not options.only or case.workload in options.only)
         and (not options.systems or case.system in options.systems)
@@ -170,6 +170,7 @@ def _options() -> argparse.Namespace:
     add("--databases", type=_among(KINDS), help="databases, with commas between")
     add("--configurations", type=_words, help="configurations, with commas between")
     add("--repeats", type=int, help=f"{REPEATS} if not given, or {QUICK_REPEATS}")
+    add("--seconds", type=float, help="how long a drain is watched at most")
     add("--out", type=Path, default=OUT, help="the folder of what is written")
     add("--report", type=Path, metavar="FILE", help="draw the report of a run again")
     add("--list", action="store_true", help="tell what would be measured")
