@@ -123,7 +123,9 @@ def _names(row: Row) -> list[str]:
 
 
 def _note(row: Row, notes: chart.Notes) -> str:
-    words = [notes.get(row.system, {}).get(row.configuration, "")]
+    # How workers are set up is of no account to those who enqueue.
+    setup = notes.get(row.system, {}).get(row.configuration, "")
+    words = ["" if row.workload in {"enqueue", "bulk"} else setup]
     if row.error:
         words.append("failed at times")
     for name, words_for in (("lost", "lost"), ("twice", "ran twice")):
