@@ -155,13 +155,15 @@ def _faster(run: Summary, system: str) -> Row | None:
 
 
 def _memory(run: Summary) -> Iterator[Bar]:
-    ours, peer = run.find("memory", OURS), run.find("memory", "steady-queue")
+    ours = run.find("memory", OURS, "scheduler")
+    peer = run.find("memory", "steady-queue")
     words = "memory {}, in multiples of steady-queue's"
     for name, moment in (("value", "idle"), ("after", "after jobs")):
         ratio = _ratio(ours, peer, name)
         yield Bar(words.format(moment), ratio, 1, at_most=True)
     grown = _ratio(ours, ours, "after", "value")
-    yield Bar("memory after 100,000 jobs, to idle", grown, 1.1, at_most=True)
+    jobs = ours.figures.get("jobs", 0) if ours else 0
+    yield Bar(f"memory after {jobs:,.0f} jobs, to idle", grown, 1.1, at_most=True)
 
 
 def _ratio(

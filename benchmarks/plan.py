@@ -69,7 +69,7 @@ def full() -> Iterator[Case]:
     yield from _depths((OURS, *DEEP))
     yield from _finished()
     yield from _idles(POSTGRESQL_PEERS, redis=("huey", "celery"))
-    yield Case("memory", OURS, size=100_000, repeats=1)
+    yield Case("memory", OURS, "scheduler", size=100_000, repeats=1)
     yield Case("memory", "steady-queue", size=1_000, repeats=1)
     yield from _ours()
 

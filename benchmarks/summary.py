@@ -70,11 +70,13 @@ class Summary:
         ours = row.configuration
         if row.system == OURS:
             ours = "best" if row.configuration in BEST else row.configuration
-        place = (row.workload, OURS, ours)
-        # Those who keep their jobs elsewhere stand beside ours on PostgreSQL.
-        for database in (row.database, POSTGRESQL):
-            if found := self.find(*place, database, row.variant):
-                return found
+        # Those who keep their jobs elsewhere stand beside ours on PostgreSQL, and
+        # where all of them matter, beside all of our processes.
+        for configuration in (ours, "scheduler"):
+            for database in (row.database, POSTGRESQL):
+                place = (configuration, database, row.variant)
+                if found := self.find(row.workload, OURS, *place):
+                    return found
         return None
 
     def ratio(self, row: Row) -> float | None:

@@ -6,6 +6,7 @@ from typing import Any
 from benchmarks.systems.base import POSTGRESQL, Commands, Configuration, DjangoSystem
 
 TASKS = "benchmarks.project.robust_queue_tasks"
+RECURRING = "benchmarks.project.robust_queue_recurring"
 CHUNK = 5_000
 
 
@@ -16,7 +17,7 @@ class RobustQueue(DjangoSystem):
     fills_deep = True
     configurations = {
         "default": Configuration(
-            "1 process × 3 threads, dispatcher, scheduler",
+            "1 process × 3 threads",
             jobs=40_000,
         ),
         "best": Configuration(
@@ -29,6 +30,11 @@ class RobustQueue(DjangoSystem):
             jobs=100_000,
             asynchronous=True,
             options={"workers": [{"processes": 2}], "verbosity": 0},
+        ),
+        # A scheduler runs only where something recurs.
+        "scheduler": Configuration(
+            "1 process × 3 threads, a recurring task",
+            options={"task_modules": [RECURRING]},
         ),
         # Not for comparison: what the workloads of our own need.
         "20 threads": Configuration(
@@ -48,7 +54,8 @@ class RobustQueue(DjangoSystem):
 
     def django_settings(self) -> dict[str, Any]:
         """Two settings, as in the README."""
-        options = {**self.options, "supervisor_pidfile": None, "task_modules": [TASKS]}
+        modules = [TASKS, *self.options.get("task_modules", ())]
+        options = {**self.options, "supervisor_pidfile": None, "task_modules": modules}
         options.pop("verbosity", None)
         return {
             "INSTALLED_APPS": ["robust_queue"],
