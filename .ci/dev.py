@@ -22,8 +22,8 @@ import interpreters
 import packages
 import runs
 from cells import Cell
-from checkout import ROOT, DevError, is_set, services
-from environments import NEWEST, Environment
+from checkout import ROOT, DevError, is_set, leave_out, services
+from environments import BENCH, NEWEST, Environment
 
 AT_ONCE = 2
 LONG_TESTS = "tests/long"
@@ -93,13 +93,16 @@ def demo(options: argparse.Namespace) -> int:
 
 
 def bench(options: argparse.Namespace) -> int:
-    """Run the benchmarks on the newest environment, every database at hand."""
-    if not (ROOT / "benchmarks" / "run.py").exists():
-        raise DevError("There are no benchmarks yet: benchmarks/run.py is missing.")
-    kinds = [cell.database for cell in cells.possible(_newest(cells.ALL))]
-    environments.build([NEWEST], extra="test")
-    with services.ensure_servers(kinds):
-        return _call(NEWEST, ["python", "benchmarks/run.py", *options.passed_on])
+    """Measure speed beside the alternatives, each from PyPI."""
+    if not environments.is_possible(BENCH):
+        raise DevError(environments.lack(BENCH))
+    for missing in packages.missing_for_benchmarks():
+        leave_out(packages.in_words(missing))
+    environments.build([BENCH], extra="")
+    # In place of this process: it starts and stops servers of its own.
+    os.chdir(ROOT)
+    command = [BENCH.python, "-m", "benchmarks.run", *options.passed_on]
+    os.execv(BENCH.python, command)  # noqa: S606
 
 
 def _run(chosen: list[Cell], arguments: list[str], *, at_once: int) -> int:

@@ -22,6 +22,7 @@ class Environment:
     name: str
     version: interpreters.Version
     pin: str = ""
+    requirements: str = ""
 
     @property
     def folder(self) -> Path:
@@ -44,6 +45,9 @@ MATRIX = (
     Environment("py313-django61", (3, 13), "Django~=6.1.0"),
 )
 NEWEST = MATRIX[-1]
+BENCH = Environment(
+    "bench", (3, 13), "Django~=6.1.0", requirements="benchmarks/requirements.txt"
+)
 
 
 def build(environments: Iterable[Environment], *, extra: str) -> None:
@@ -112,10 +116,16 @@ def _install(environment: Environment, extra: str) -> None:
     print(f"{environment.name}: installing ...", flush=True)
     checkout = f"{ROOT}[{extra}]" if extra else str(ROOT)
     pip = [environment.python, "-m", "pip", "install", "--quiet"]
-    _logged(environment, [*pip, "--editable", checkout, *environment.pin.split()])
+    pins = [*environment.pin.split(), *_listed(environment)]
+    _logged(environment, [*pip, "--editable", checkout, *pins])
     _stamp(environment, extra).write_text(_fingerprint(environment))
     seconds = time.monotonic() - started
     print(f"{environment.name}: installed in {seconds:.0f} s", flush=True)
+
+
+def _listed(environment: Environment) -> list[str]:
+    file = environment.requirements
+    return ["--requirement", str(ROOT / file)] if file else []
 
 
 def _is_current(environment: Environment, extra: str) -> bool:
@@ -130,8 +140,9 @@ def _stamp(environment: Environment, extra: str) -> Path:
 
 
 def _fingerprint(environment: Environment) -> str:
-    project = (ROOT / "pyproject.toml").read_text()
-    return hashlib.sha256(f"{environment.pin}\n{project}".encode()).hexdigest()
+    files = filter(None, ["pyproject.toml", environment.requirements])
+    texts = [environment.pin, *((ROOT / file).read_text() for file in files)]
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 
 def _logged(environment: Environment, command: list[str]) -> None:

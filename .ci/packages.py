@@ -47,6 +47,11 @@ def missing_companions(kinds: Iterable[str]) -> list[Requirement]:
     return install_missing(needed)
 
 
+def missing_for_benchmarks() -> list[Requirement]:
+    """Return the servers of the benchmarks that are not installable either."""
+    return install_missing([*SERVERS.values(), REDIS])
+
+
 def python_headers(version: interpreters.Version) -> Requirement:
     """Return what compiling against one version of Python needs."""
     name = f"python{version[0]}.{version[1]}"
@@ -114,6 +119,13 @@ SERVERS = {
         lambda: _is_found(private_servers.mariadb_programs),
     ),
 }
+
+# The broker of some of the queues that the benchmarks compare.
+REDIS = Requirement(
+    "Redis server",
+    ("redis-server",),
+    lambda: bool(shutil.which("redis-server") or shutil.which("valkey-server")),
+)
 
 # Only some tests of these databases need it, also where their server is named.
 COMPANIONS = {

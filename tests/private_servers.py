@@ -1,9 +1,9 @@
 """Private PostgreSQL and MariaDB servers, each in a temporary folder of its own.
 
 They listen on a unix socket only, so ports never clash, and they do not wait for the
-disk, since their data lives no longer than the tests. Each is a context manager that
-yields its URL, or the server itself for those who want to stop and start it. PgBouncer
-can stand in front of any PostgreSQL.
+disk, since their data lives no longer than the tests; the benchmarks ask for servers
+that do. Each is a context manager that yields its URL, or the server itself for those
+who want to stop and start it. PgBouncer can stand in front of any PostgreSQL.
 """
 # Every command here is made of constants and of programs found on PATH.
 
@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.server_process import (
+    PLACE,
     Command,
     Server,
     ServiceError,
@@ -25,10 +26,8 @@ from tests.server_process import (
     running,
 )
 
-POSTGRESQL_OPTIONS = [
-    "--listen_addresses=",
-    "--port=5432",
-    "--max_connections=200",
+POSTGRESQL_OPTIONS = ["--listen_addresses=", "--max_connections=200"]
+POSTGRESQL_WITHOUT_WAITING = [
     "--fsync=off",
     "--full_page_writes=off",
     "--synchronous_commit=off",
@@ -39,6 +38,8 @@ MARIADB_OPTIONS = [
     "--max-connections=200",
     "--character-set-server=utf8mb4",
     "--collation-server=utf8mb4_unicode_ci",
+]
+MARIADB_WITHOUT_WAITING = [
     "--innodb-flush-log-at-trx-commit=0",
     "--loose-innodb-flush-method=nosync",
 ]
@@ -66,10 +67,12 @@ def private_mariadb() -> Iterator[str]:
 
 
 @contextmanager
-def postgresql_server(*options: str) -> Iterator[Server]:
+def postgresql_server(
+    *options: str, port: int = 5432, durable: bool = False, place: str = PLACE
+) -> Iterator[Server]:
     """Run a PostgreSQL server for the block, which may stop and start it."""
     programs = postgresql_programs()
-    with private_folder() as folder:
+    with private_folder(place) as folder:
         data: Command = ["-D", folder / "data"]
         account = ["--username=postgres", "--auth=trust", "--no-sync"]
         text = ["--encoding=UTF8", "--locale=C.UTF-8"]
@@ -79,10 +82,12 @@ def postgresql_server(*options: str) -> Iterator[Server]:
             *data,
             "-k",
             folder,
+            f"--port={port}",
             *POSTGRESQL_OPTIONS,
+            *([] if durable else POSTGRESQL_WITHOUT_WAITING),
             *options,
         ]
-        ready: Command = [programs / "pg_isready", "-q", "-h", folder, "-p", "5432"]
+        ready: Command = [programs / "pg_isready", "-q", "-h", folder, f"-p{port}"]
         server = Server(
             f"postgresql://postgres@/?socket={folder}",
             command,
@@ -98,10 +103,12 @@ def postgresql_server(*options: str) -> Iterator[Server]:
 
 
 @contextmanager
-def mariadb_server(*options: str) -> Iterator[Server]:
+def mariadb_server(
+    *options: str, durable: bool = False, place: str = PLACE
+) -> Iterator[Server]:
     """Run a MariaDB server for the block, which may stop and start it."""
     program, install = mariadb_programs()
-    with private_folder() as folder:
+    with private_folder(place) as folder:
         # MariaDB takes --no-defaults in the first place only.
         # A folder of its own for temporary tables: a server that starts clears away
         # what it takes for leftovers, also those of another server in the same place.
@@ -110,9 +117,10 @@ def mariadb_server(*options: str) -> Iterator[Server]:
         prepare([install, *data, *account], folder)
         door = folder / "s.sock"
         files = [f"--socket={door}", f"--pid-file={folder / 'pid'}"]
+        waiting = [] if durable else MARIADB_WITHOUT_WAITING
         server = Server(
             f"mariadb://root@/?socket={door}",
-            [program, *data, *files, *MARIADB_OPTIONS, *options],
+            [program, *data, *files, *MARIADB_OPTIONS, *waiting, *options],
             folder,
             stop=signal.SIGTERM,
             crash=signal.SIGKILL,

@@ -22,6 +22,9 @@ from typing import IO
 SECONDS_TO_START = 60
 SECONDS_TO_STOP = 20
 LOG = "log"
+# The path of a socket may not exceed 107 bytes, and the account that runs the server
+# has to reach it: TMPDIR may be long, or closed to that account.
+PLACE = "/tmp"  # noqa: S108
 
 Command = list[str | Path]
 
@@ -135,13 +138,11 @@ def running(server: Server) -> Iterator[None]:
 
 
 @contextmanager
-def private_folder() -> Iterator[Path]:
+def private_folder(place: str = PLACE) -> Iterator[Path]:
     """Make a folder that the servers' account owns; remove it after the block."""
     owner = os.getpid()
-    # The path of a socket may not exceed 107 bytes, and the account that runs the
-    # server has to reach it: TMPDIR may be long, or closed to that account.
     # The name tells whose it is, should a SIGKILL leave it behind.
-    folder = Path(tempfile.mkdtemp(prefix=f"rq-{owner}-", dir="/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix=f"rq-{owner}-", dir=place))
     try:
         if os.geteuid() == 0:
             os.chown(folder, *_unprivileged())

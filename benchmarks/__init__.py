@@ -1,0 +1,1 @@
+"""Robust Queue beside the alternatives, measured: see README.md in this folder."""
