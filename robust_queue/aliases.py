@@ -60,6 +60,7 @@ def is_ours(backend: BaseTaskBackend) -> "TypeGuard[RobustQueueBackend]":
 
 def options_of(alias: str) -> BackendOptions:
     """The options of an alias, or the defaults if it was taken out of TASKS."""
-    if alias in task_backends.settings:
-        return backend_options(alias, task_backends[alias].options)
-    return backend_options(alias, {})
+    # As the backend itself reads them, which need not be made for that.
+    return backend_options(
+        alias, task_backends.settings.get(alias, {}).get("OPTIONS", {})
+    )

@@ -35,40 +35,57 @@ class CurrentJob:
 
 def current_job() -> CurrentJob | None:
     """Return the job that runs here, or None outside of tasks."""
-    return _current.get()
+    here = _current.get()
+    return here.job if here else None
 
 
 def job_in(context: Context) -> CurrentJob | None:
     """Return the job that runs in that context, seen from outside."""
-    return context.get(_current)
+    there = context.get(_current)
+    return there.job if there else None
 
 
-_current: ContextVar[CurrentJob | None] = ContextVar("robust_queue_job", default=None)
+class _Running:
+    """A claim whose task runs. What is told of it is made for whoever asks."""
+
+    __slots__ = ("_claim", "_job")
+
+    def __init__(self, claim: "Claim") -> None:
+        self._claim = claim
+        self._job: CurrentJob | None = None
+
+    @property
+    def job(self) -> CurrentJob:
+        if self._job is None:
+            self._job = CurrentJob(
+                id=str(self._claim.job_id),
+                task=self._claim.task_path,
+                queue=self._claim.queue_name,
+                attempt=self._claim.attempts,
+            )
+        return self._job
+
+
+_current: ContextVar[_Running | None] = ContextVar("robust_queue_job", default=None)
 
 
 # ── In the worker ──────────────────────────────────────────────────────────────
 
 
-def enter(claim: "Claim") -> CurrentJob:
+def enter(claim: "Claim") -> None:
     """Surround the task of a claim with what it should find, for good.
 
     To be called in a context that is the task's own: the language and the time zone
     that a task activates are not to be the next one's.
     """
-    job = CurrentJob(
-        id=str(claim.job_id),
-        task=claim.task_path,
-        queue=claim.queue_name,
-        attempt=claim.attempts,
-    )
-    _current.set(job)
+    running = _Running(claim)
+    _current.set(running)
     if claim.metadata:
-        _restore(claim.metadata, job)
-    return job
+        _restore(claim.metadata, running.job)
 
 
 @contextmanager
-def running(claim: "Claim") -> Iterator[CurrentJob]:
+def running(claim: "Claim") -> Iterator[CurrentJob | None]:
     """Surround the task of a claim with what it should find, in somebody's context.
 
     Which is left as it was, whatever the task activates.
@@ -76,7 +93,8 @@ def running(claim: "Claim") -> Iterator[CurrentJob]:
     before = _current.get()
     language, zone = translation.get_language(), timezone.get_current_timezone()
     try:
-        yield enter(claim)
+        enter(claim)
+        yield current_job()
     finally:
         if translation.get_language() != language:
             _go_back_to_language(language)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
+from weakref import ReferenceType
 
 from asgiref.sync import async_to_sync
 from django.dispatch import Signal
@@ -67,12 +68,13 @@ def tell(signal: Signal, sender: object, **facts: Any) -> None:
             report(error, f"{_name_of(receiver)} was told of a signal")
 
 
-def has_listeners(signal: Signal, sender: object) -> bool:
-    """Is there anybody who listens, other than those who rest?"""
-    if not signal.receivers:
-        return False
-    at_once, awaited = signal._live_receivers(sender)
-    return bool(awaited) or any(not _rests(receiver) for receiver in at_once)
+def has_listeners(signal: Signal) -> bool:
+    """Is there anybody who listens, to whomever, other than those who rest?"""
+    for _, receiver, *_ in signal.receivers:
+        found = receiver() if isinstance(receiver, ReferenceType) else receiver
+        if found is not None and not _rests(found):
+            return True
+    return False
 
 
 def rests_while(is_resting: Callable[[], bool]) -> Callable[[Receiver], Receiver]:

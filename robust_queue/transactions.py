@@ -1,6 +1,7 @@
 """The caller's transactions: is one open, and what is to happen when it commits."""
 
 import logging
+import threading
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -8,6 +9,7 @@ from typing import Any
 
 from django.db import Error, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.signals import connection_created
 
 logger = logging.getLogger("robust_queue")
 
@@ -56,13 +58,30 @@ def on_commit(alias: str, action: Callable[[], None]) -> None:
 
 
 def connected() -> Sequence[BaseDatabaseWrapper]:
-    """The connections of this thread, as ``all(initialized_only=True)`` has them.
+    """The connections of this thread that have been used.
 
-    In a fraction of the time, which counts: this is asked several times for each job.
+    Asked several times for each job. So a thread that was told to keep account of them
+    does not look for them.
     """
-    known = connections._connections  # type: ignore[attr-defined]
-    found = (getattr(known, alias, None) for alias in connections.settings)
-    return [each for each in found if each is not None]
+    account: list[BaseDatabaseWrapper] | None = getattr(_here, "account", None)
+    return connections.all(initialized_only=True) if account is None else account
+
+
+def keep_account() -> None:
+    """From now on, know the connections of this thread, which has none yet."""
+    _here.account = connections.all(initialized_only=True)
+
+
+def _note(sender: object, connection: BaseDatabaseWrapper, **kwargs: Any) -> None:
+    account = getattr(_here, "account", None)
+    if account is not None and connection not in account:
+        # One that was there under this name has been replaced.
+        account[:] = [each for each in account if each.alias != connection.alias]
+        account.append(connection)
+
+
+_here = threading.local()
+connection_created.connect(_note, dispatch_uid="robust_queue.transactions")
 
 
 @contextmanager
@@ -72,18 +91,32 @@ def closed_behind(what: str) -> Iterator[None]:
     One that is left open would swallow everything that is written on its connection
     from then on. It is rolled back, and an error says so.
     """
-    before = {each.alias: _depth(each) for each in connected()}
+    before = depths()
     try:
         yield
-    finally:
-        left = [c for c in connected() if _depth(c) > before.get(c.alias, 0)]
-        for connection in left:
-            _roll_back(connection, before.get(connection.alias, 0))
-    if left:
-        names = ", ".join(repr(each.alias) for each in left)
-        raise RuntimeError(
-            f"{what} left a transaction open on {names}. It was rolled back."
-        )
+    except BaseException:
+        close_behind(what, before)
+        raise
+    if error := close_behind(what, before):
+        raise error
+
+
+def depths() -> dict[str, int]:
+    """How many blocks are open on which connection of this thread."""
+    return {each.alias: _depth(each) for each in connected()}
+
+
+def close_behind(what: str, before: dict[str, int]) -> RuntimeError | None:
+    """Roll back what was begun since, and return the error that says so."""
+    left = [each for each in connected() if _depth(each) > before.get(each.alias, 0)]
+    for connection in left:
+        _roll_back(connection, before.get(connection.alias, 0))
+    if not left:
+        return None
+    names = ", ".join(repr(each.alias) for each in left)
+    return RuntimeError(
+        f"{what} left a transaction open on {names}. It was rolled back."
+    )
 
 
 def _depth(connection: BaseDatabaseWrapper) -> int:

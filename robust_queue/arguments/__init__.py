@@ -108,15 +108,20 @@ def _itself(node: Json) -> Json:
 def _call(node: Json, convert: Convert) -> Call:
     if type(node) is not dict or node.keys() != {"args", "kwargs"}:
         raise MisfitError("The stored text is not a call with args and kwargs.")
-    args = _located("args", convert, node["args"])
-    kwargs = _located("kwargs", convert, node["kwargs"])
+    args: Any = node["args"]
+    kwargs: Any = node["kwargs"]
+    if convert is not _itself:
+        args = _located("args", convert, args)
+        kwargs = _located("kwargs", convert, kwargs)
     if type(args) is not list or not _are_named(kwargs):
         raise MisfitError("The stored call has no list of args or names of kwargs.")
     return args, kwargs
 
 
 def _are_named(kwargs: Any) -> bool:
-    return type(kwargs) is dict and all(isinstance(name, str) for name in kwargs)
+    return type(kwargs) is dict and (
+        not kwargs or all(isinstance(name, str) for name in kwargs)
+    )
 
 
 def _result(node: Json, convert: Convert) -> Any:

@@ -25,11 +25,10 @@ from robust_queue.stores.rows import Failed
 SHOWN_LENGTH = 200
 
 
-def is_heard(name: str, alias: str, *, is_from_backport: bool = False) -> bool:
-    """Would anybody listen to that signal, of tasks of that alias?"""
-    sender = _sender(alias)
+def is_heard(name: str, *, is_from_backport: bool = False) -> bool:
+    """Might anybody listen to that signal of a task?"""
     return any(
-        has_listeners(getattr(module, name), sender)
+        has_listeners(getattr(module, name))
         for module in signal_modules(for_backport=is_from_backport)
     )
 

@@ -139,11 +139,8 @@ def _write_now(prepared: Sequence[Prepared]) -> None:
 def _announce(results: Sequence[AnyResult]) -> None:
     """Tell of jobs that are stored, if there is anybody to be told."""
     for is_from_backport, group in groupby(results, key=_is_from_backport):
-        told = list(group)
-        if announce.is_heard(
-            "task_enqueued", told[0].backend, is_from_backport=is_from_backport
-        ):
-            for result in told:
+        if announce.is_heard("task_enqueued", is_from_backport=is_from_backport):
+            for result in group:
                 announce.enqueued(result)
 
 

@@ -126,9 +126,7 @@ class Attempt:
     def is_heard(self, name: str) -> bool:
         """Would anybody listen to that signal of this task?"""
         is_from_backport = getattr(self._declared, "from_backport", False)
-        return announce.is_heard(
-            name, self.claim.backend, is_from_backport=is_from_backport
-        )
+        return announce.is_heard(name, is_from_backport=is_from_backport)
 
     def prepare(self) -> None:
         """Find out what is to be called, and tell that it begins."""
@@ -141,9 +139,14 @@ class Attempt:
 
     def run(self) -> Performed:
         """Call the task, whatever kind of function it is, and wait for its end."""
+        before = transactions.depths()
         try:
-            with transactions.closed_behind(self.claim.task_path):
+            try:
                 returned = self._task.call(*self._args, **self._kwargs)
+            finally:
+                unended = transactions.close_behind(self.claim.task_path, before)
+            if unended:
+                raise unended  # noqa: TRY301
             return self._finished(returned)
         except BaseException as error:
             return self.failed(error)
@@ -247,6 +250,8 @@ def _make_room(error: BaseException) -> None:
 
 
 def _stored(returned: Any, options: BackendOptions) -> str:
+    if returned is None:
+        return "null"  # which most tasks return
     try:
         text = dump_result(returned)
     except SerializationError as error:

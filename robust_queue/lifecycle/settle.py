@@ -14,7 +14,7 @@ from django.utils import timezone
 from robust_queue.models import Job
 from robust_queue.stores import store_for
 from robust_queue.stores.conflicts import is_conflict
-from robust_queue.stores.rows import Claim, Failed, Finished, Outcome
+from robust_queue.stores.rows import Claim, Finished, Outcome
 
 from .claim import Claiming, claim_as_told
 from .failure import failed_to_record
@@ -45,7 +45,8 @@ def settle_and_claim(
 
     If something in one of the outcomes is refused, nothing is taken this time.
     """
-    if not outcomes or not claiming.is_possible:
+    # What is large may be sent several times, and must not take jobs each time.
+    if not outcomes or not claiming.is_possible or _has_large(outcomes):
         return settle(database, outcomes), claim_as_told(database, claiming)
     store, claims = store_for(database), list[Claim]()
     try:
@@ -96,7 +97,7 @@ def _tried(database: str, outcomes: Sequence[Outcome], record: Callable[[], T]) 
     hangs up on whoever sends more than it is willing to read, so something large is
     refused if that happens again and again.
     """
-    chances = HANG_UPS if any(map(_is_large, outcomes)) else 0
+    chances = HANG_UPS if _has_large(outcomes) else 0
     while True:
         connections[database].ensure_connection()
         session = connections[database].connection
@@ -140,11 +141,8 @@ def _answers_anew(database: str) -> bool:
     return connection.connection is not None and connection.is_usable()
 
 
-def _is_large(outcome: Outcome) -> bool:
-    match outcome:
-        case Finished(result=text) | Failed(traceback=text):
-            return len(text) > LARGE
-    return False
+def _has_large(outcomes: Sequence[Outcome]) -> bool:
+    return any(outcome.size > LARGE for outcome in outcomes)
 
 
 def _savepoint(database: str) -> AbstractContextManager[Any]:

@@ -66,7 +66,9 @@ def _leave_its_own_to(backport: Any) -> None:
         (backport.task_started, backport.log_task_started),
         (backport.task_finished, backport.log_task_finished),
     ):
-        signal.connect(_of_its_own(log), weak=False, dispatch_uid=__name__)
+        # Of the tasks of this queue it never has anything to say.
+        receive = rests_while(lambda: True)(_of_its_own(log))
+        signal.connect(receive, weak=False, dispatch_uid=__name__)
 
 
 def _of_its_own(log: Callable[..., None]) -> Callable[..., None]:

@@ -5,7 +5,8 @@ call somebody else's code, a helper thread does it; others announce ends. Nothin
 started before the first coroutine comes.
 """
 
-from functools import partial
+from contextvars import Context
+from functools import lru_cache, partial
 from inspect import iscoroutinefunction
 from uuid import UUID
 
@@ -18,7 +19,7 @@ from robust_queue.stores.rows import Claim
 
 from .connections import clean_up_after_task, prepare_for_task
 from .flights import EventLoop
-from .lanes import Duty, Held, Lane
+from .lanes import Duty, Held, Lane, first_of
 from .pool import Errand, Pool
 
 # Whoever listens for the end of a job may take long, and its place is free only then.
@@ -27,7 +28,10 @@ ANNOUNCERS = 3
 
 def is_coroutine(task: AnyTask | None) -> bool:
     """Is this a task that can be awaited?"""
-    return task is not None and iscoroutinefunction(task.func)
+    return task is not None and _is_coroutine_function(task.func)
+
+
+_is_coroutine_function = lru_cache(maxsize=1024)(iscoroutinefunction)
 
 
 def _started(pool: Pool) -> Pool:
@@ -46,6 +50,7 @@ class Coroutines(Lane):
         self._loop: EventLoop | None = None
         # Begun and not ended. Changed by the thread of the loop alone.
         self._running = 0
+        self._is_beginning = False
 
     def submit(self, errand: Errand) -> None:
         """Do it in one of the helper threads."""
@@ -80,35 +85,40 @@ class Coroutines(Lane):
     # ── On the loop ────────────────────────────────────────────────────────────
 
     def _run_waiting(self, loop: EventLoop, beginner: Pool) -> None:
-        while self._running < self._size:
-            try:
-                held = self._waiting.popleft()
-            except IndexError:
-                return
-            self._running += 1
-            if _may_block(held.claim):
-                beginner.submit(partial(self._begin_aside, held, loop))
-            else:
-                self._run_here(held, loop)
+        """Begin what waits. Not again from within: one may end as soon as it begins."""
+        if self._is_beginning:
+            return
+        self._is_beginning = True
+        try:
+            while self._running < self._size:
+                held = first_of(self._waiting)
+                if held is None:
+                    break
+                self._begin_one(held, loop, beginner)
+        finally:
+            self._is_beginning = False
 
-    def _run_here(self, held: Held, loop: EventLoop) -> None:
+    def _begin_one(self, held: Held, loop: EventLoop, beginner: Pool) -> None:
+        self._running += 1
         # Its own from the beginning: whatever is set in it is nobody else's.
         context = loop.new_context()
+        if _may_block(held.claim):
+            beginner.submit(partial(self._begin_aside, held, context, loop))
+            return
         begun: Attempt | Performed | None = None
         try:
             begun = context.run(self._begin, held)
         finally:
-            if isinstance(begun, Attempt):
-                loop.take_off(begun, context, land=partial(self._land, held))
-            else:
-                self._land(held, begun)
+            self._launch(held, begun, context, loop)
 
     def _launch(
-        self, held: Held, begun: Attempt | Performed | None, loop: EventLoop
+        self,
+        held: Held,
+        begun: Attempt | Performed | None,
+        context: Context,
+        loop: EventLoop,
     ) -> None:
         if isinstance(begun, Attempt):
-            context = loop.new_context()
-            context.run(enter, held.claim)
             loop.take_off(begun, context, land=partial(self._land, held))
         else:
             self._land(held, begun)
@@ -121,14 +131,25 @@ class Coroutines(Lane):
 
     # ── In the helper thread ───────────────────────────────────────────────────
 
-    def _begin_aside(self, held: Held, loop: EventLoop) -> None:
+    def _begin_aside(self, held: Held, context: Context, loop: EventLoop) -> None:
         begun: Attempt | Performed | None = None
         prepare_for_task()
         try:
-            begun = loop.new_context().run(self._begin, held)
+            begun = context.run(self._begin, held)
         finally:
-            loop.call_later(partial(self._launch, held, begun, loop))
+            loop.call_later(partial(self._launch_later, held, begun, context, loop))
         clean_up_after_task()
+
+    def _launch_later(
+        self,
+        held: Held,
+        begun: Attempt | Performed | None,
+        context: Context,
+        loop: EventLoop,
+    ) -> None:
+        # Language and time zone are known in the thread only in which they were set.
+        context.run(enter, held.claim)
+        self._launch(held, begun, context, loop)
 
 
 def _may_block(claim: Claim) -> bool:
@@ -136,5 +157,5 @@ def _may_block(claim: Claim) -> bool:
     return (
         claim.attempts > 1  # the earlier ones are read
         or may_query(claim.arguments)
-        or announce.is_heard("task_started", claim.backend, is_from_backport=True)
+        or announce.is_heard("task_started", is_from_backport=True)
     )

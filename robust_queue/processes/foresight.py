@@ -16,7 +16,7 @@ TURNAROUNDS = 2
 LONG = 0.05
 # A job that waits for longer goes back; somebody else may be free for it.
 STALE = 0.1
-MOST = 200
+MOST = 400
 
 
 class Foresight:
@@ -36,9 +36,13 @@ class Foresight:
     def learn(self, ended: int, *, turnaround: float, now: float) -> None:
         """So many have ended since the last time; asking took so long."""
         self._turnaround = turnaround
-        rate = ended / max(now - self._since, 0.001)
+        elapsed = max(now - self._since, 0.001)
+        if not ended:
+            # At most one in all that time. When one ends, all of it counts.
+            self._rate = min(self._rate, 1 / elapsed)
+            return
         # It may take a few rounds to forget, lest one late answer spoil it all.
-        self._rate = max(rate, self._rate / 2)
+        self._rate = max(ended / elapsed, self._rate / 2)
         self._latest = ended
         self._since = now
 

@@ -54,6 +54,7 @@ class Heart(threading.Thread):
         self._on_pruned = on_pruned
         self._on_distrust = on_distrust
         self._stopped = threading.Event()
+        self._is_pruned = False
         self._watch = threading.Thread(
             target=self._watch_trust, name="robust_queue trust", daemon=True
         )
@@ -66,7 +67,7 @@ class Heart(threading.Thread):
         Counted from the start of the last heartbeat that succeeded: the server may
         have written it down as early as that.
         """
-        return clock.now() < self._trusted_until
+        return not self._is_pruned and clock.now() < self._trusted_until
 
     @property
     def _trusted_until(self) -> float:
@@ -108,6 +109,7 @@ class Heart(threading.Thread):
         if is_known:
             self._page.show_beat(begun)
         elif not self._stopped.is_set():
+            self._is_pruned = True
             self._stopped.set()
             self._on_pruned()
 

@@ -8,14 +8,14 @@ import logging
 import math
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import suppress
-from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
+from uuid import UUID
 
 from robust_queue import policies, registry
-from robust_queue.aliases import know_backends
 from robust_queue.context import enter
 from robust_queue.lifecycle.perform import Attempt, Performed, begin
 from robust_queue.reports import report
@@ -26,12 +26,17 @@ from .connections import clean_up_after_task, prepare_for_task
 from .exits import leave_out_of_memory
 from .foresight import STALE, Foresight
 from .page import Page
-from .pool import Errand, Pool
+from .pool import Errand
 
 logger = logging.getLogger("robust_queue")
 
+T = TypeVar("T")
+
 # Seconds for which a thread tells of ends before it looks for tasks again.
 AT_A_STRETCH = 0.005
+# Seconds for which a lane takes nothing when what it had has waited in vain, unless
+# something comes to its end.
+REST = 1.0
 
 
 @dataclass(slots=True, eq=False)
@@ -50,7 +55,8 @@ class Ended:
 
     held: Held
     performed: Performed | None
-    # Somebody else may be free for it sooner.
+    is_urgent: bool = False
+    # It was taken back: somebody else may be free for it sooner.
     is_recalled: bool = False
 
 
@@ -84,6 +90,7 @@ class Lane(ABC):
         self._taken = 0
         self._telling: dict[Held, Ended] = {}
         self._foresight = Foresight(size)
+        self._rests_until = 0.0
         self.looks_ahead = True
 
     # ── For the main thread ────────────────────────────────────────────────────
@@ -91,6 +98,8 @@ class Lane(ABC):
     @property
     def room(self) -> int:
         """For how many more jobs there is room."""
+        if clock.now() < self._rests_until:
+            return 0
         ahead = self._foresight.ahead if self.looks_ahead else 0
         free = self._size + ahead - self._taken - len(self._telling)
         return max(min(free, len(self._duty.slots)), 0)
@@ -99,6 +108,11 @@ class Lane(ABC):
     def is_idle(self) -> bool:
         """Is nothing at hand for whoever comes to an end next?"""
         return not self._waiting
+
+    @property
+    def is_telling(self) -> bool:
+        """Is somebody still to be told of an end?"""
+        return bool(self._telling)
 
     def reserve(self, claim: Claim) -> Held:
         """Take a claim on; there must be a place for it."""
@@ -112,8 +126,12 @@ class Lane(ABC):
     def learn(self, ended: Sequence[Ended], *, turnaround: float) -> None:
         """These have ended since the last time; asking for more took so long."""
         self._taken -= len(ended)
-        done = sum(each.performed is not None for each in ended)
-        self._foresight.learn(done, turnaround=turnaround, now=clock.now())
+        done = [each for each in ended if each.performed]
+        if done:
+            self._rests_until = 0.0
+        # Before anybody asks for room: a job that is taken must not wait for listeners.
+        self._telling |= {each.held: each for each in done if _is_heard(each)}
+        self._foresight.learn(len(done), turnaround=turnaround, now=clock.now())
 
     def recall(self) -> Iterator[Held]:
         """Take back what has not been begun, the latest first."""
@@ -123,14 +141,21 @@ class Lane(ABC):
 
     def recall_stale(self) -> list[Held]:
         """Take everything back if something has waited for too long."""
-        if self.patience > 0:
+        stale_in, now = self._stale_in, clock.now()
+        if stale_in > 0:
             return []
         self._foresight.forget()
+        # Nobody comes to it. What would be taken now would only go back again.
+        self._rests_until = now + REST
         return list(self.recall())
 
     @property
     def patience(self) -> float:
-        """Seconds for which what waits may wait at most."""
+        """Seconds until the main thread should look after this lane."""
+        return self._stale_in
+
+    @property
+    def _stale_in(self) -> float:
         try:
             return self._waiting[0].since + STALE - clock.now()
         except IndexError:
@@ -141,14 +166,19 @@ class Lane(ABC):
         self._duty.page.clear(held.slot)
         self._duty.slots.append(held.slot)
 
-    def announce(self, recorded: Iterable[Ended]) -> None:
+    def announce(self, done: Iterable[Ended], recorded: Container[UUID]) -> None:
         """Tell the world of outcomes that were recorded, in another thread.
 
-        Whoever listens may take long. There is room for others only then: a job that
-        is taken must not wait for listeners.
+        Whoever listens may take long. There is room for others only then.
         """
-        heard = deque(each for each in recorded if _is_heard(each))
-        self._telling |= {each.held: each for each in heard}
+        heard = deque[Ended]()
+        for each in done:
+            if each.held not in self._telling:
+                continue
+            if each.held.claim.job_id in recorded:
+                heard.append(each)
+            else:
+                del self._telling[each.held]
         try:
             if heard:
                 self.submit(partial(self._announce, heard))
@@ -170,19 +200,24 @@ class Lane(ABC):
 
     def _announce(self, heard: deque[Ended]) -> None:
         """Tell of one after the other, and let tasks have the thread in between."""
-        ends = clock.now() + AT_A_STRETCH
-        # With connections as a task has them: who listens may query.
-        prepare_for_task()
         try:
-            while heard and clock.now() < ends:
-                self._tell_of(heard.popleft())
-        finally:
+            # With connections as a task has them: who listens may query.
+            prepare_for_task()
+            self._tell_of_some(heard)
             clean_up_after_task()
+        finally:
             # Whoever listens takes long: from now on two do it.
             half = deque(heard.popleft() for _ in range(len(heard) // 2))
             for rest in filter(None, (half, heard)):
                 self.submit(partial(self._announce, rest))
             self._duty.wake()
+
+    def _tell_of_some(self, heard: deque[Ended]) -> None:
+        ends = clock.now() + AT_A_STRETCH
+        while heard:
+            self._tell_of(heard.popleft())
+            if clock.now() > ends:
+                break
 
     def _tell_of(self, ended: Ended) -> None:
         try:
@@ -213,61 +248,23 @@ class Lane(ABC):
         return None
 
     def _end(self, held: Held, performed: Performed | None) -> None:
+        is_kept = False
         try:
             if performed:
-                self._duty.page.finish(held.slot, performed.outcome)
+                is_kept = self._duty.page.finish(held.slot, performed.outcome)
         finally:
-            # Whatever goes wrong: a job that has run must not run again.
-            self._duty.on_end(Ended(held, performed))
+            # Whatever goes wrong: a job that has run must not run again. What is too
+            # large for the page is not safe before it is recorded.
+            self._duty.on_end(Ended(held, performed, is_urgent=not is_kept))
+
+
+def first_of(line: deque[T]) -> T | None:
+    """Take the first out of a line, unless somebody else has just taken the last."""
+    try:
+        return line.popleft()
+    except IndexError:
+        return None
 
 
 def _is_heard(ended: Ended) -> bool:
     return ended.performed is not None and ended.performed.is_heard
-
-
-class Threads(Lane):
-    """Runs each job in a thread, from its beginning to its end."""
-
-    def __init__(self, size: int, duty: Duty) -> None:
-        super().__init__(size, duty)
-        # In the context of the thread itself: what is kept in that of a job is gone
-        # with it, and would be made anew for each.
-        self._pool = Pool(size, prepare=know_backends)
-
-    def start(self) -> None:
-        self._pool.start()
-
-    def finish(self, timeout: float) -> None:
-        self._pool.finish(timeout)
-
-    def submit(self, errand: Errand) -> None:
-        self._pool.submit(errand)
-
-    def run(self, held: Held) -> None:
-        self._waiting.append(held)
-        self.submit(self._run_next)
-
-    def _run_next(self) -> None:
-        # Not a certain one: whoever is free takes what has waited longest, and what was
-        # taken back is not there.
-        try:
-            held = self._waiting.popleft()
-        except IndexError:
-            return
-        self._run(held)
-
-    def _run(self, held: Held) -> None:
-        performed = None
-        prepare_for_task()
-        try:
-            # What a task sets in its context is nobody else's.
-            performed = copy_context().run(self._perform, held)
-        except MemoryError:
-            leave_out_of_memory()
-        finally:
-            self._end(held, performed)
-        clean_up_after_task()
-
-    def _perform(self, held: Held) -> Performed | None:
-        begun = self._begin(held)
-        return begun.run() if isinstance(begun, Attempt) else begun

@@ -15,6 +15,7 @@ from .lanes import Ended
 # For so long, and for so many, an outcome may wait to be recorded.
 DELAY = 0.005
 MOST = 100
+LARGEST_PORTION = 16 * 1024 * 1024  # characters
 
 
 class Outbox:
@@ -25,18 +26,23 @@ class Outbox:
         self._ended: deque[Ended] = deque()
         self._since = math.inf
         self._is_urgent = False
+        self._is_noticed = False
         # Collected, and not recorded yet: the database may be away.
         self.unsettled: list[Ended] = []
 
     def add(self, ended: Ended, *, is_urgent: bool) -> None:
-        """Put an end in; the main thread is woken if it has reason to look."""
-        is_first = not self._ended
+        """Put an end in; the main thread is woken if it has reason to look.
+
+        It is put in before anything is asked, and collect() asks for the opposite
+        before it takes anything out. So either it is seen or the main thread is woken.
+        """
         self._ended.append(ended)
-        if is_first:
-            self._since = clock.now()
         if is_urgent:
             self._is_urgent = True
-        if is_first or is_urgent or len(self._ended) == MOST:
+        is_noticed, self._is_noticed = self._is_noticed, True
+        if not is_noticed:
+            self._since = clock.now()
+        if not is_noticed or is_urgent or len(self._ended) == MOST:
             self._wake()
 
     @property
@@ -46,14 +52,25 @@ class Outbox:
             return 0.0
         if len(self._ended) >= MOST:
             return 0.0
-        return max(self._since + DELAY - clock.now(), 0.0)
+        return max(min(self._since - clock.now(), 0.0) + DELAY, 0.0)
 
     def collect(self) -> list[Ended]:
         """Take out what has come since the last time; all of it is to be settled."""
-        self._is_urgent = False
+        self._is_urgent = self._is_noticed = False
         new = [self._ended.popleft() for _ in range(len(self._ended))]
         self.unsettled += new
         return new
+
+    def portion(self) -> list[Ended]:
+        """Those that were performed: as many of them as one statement may carry."""
+        found, size = list[Ended](), 0
+        for each in self.unsettled:
+            if each.performed:
+                size += each.performed.outcome.size
+                if found and size > LARGEST_PORTION:
+                    break
+                found.append(each)
+        return found
 
     def forget(self, settled: Iterable[Ended]) -> None:
         """These are recorded, or given back."""

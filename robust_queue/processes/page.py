@@ -25,6 +25,7 @@ _MOMENT = struct.Struct("=d")
 _BEAT, _LIFE, _TURN = 0, 8, 16  # where moments are kept, and below what is true or not
 _UP, _LEAVING, _BURIED, _RELIEVED, _TIRED = 24, 25, 26, 27, 28
 _RECORD = struct.Struct("=B?xxId16s16s")  # state, runs again, length, start, job, token
+_START = struct.Struct("=?xxId")  # that part of it which is written at the start
 _HEADER_SIZE = 64
 LEAST_SLOT = 64 * 1024
 
@@ -55,9 +56,13 @@ class Page:
 
     def __init__(self, slots: int, *, slot_size: int = LEAST_SLOT) -> None:
         self.slots = range(slots)
+        try:
+            self._memory = _shared(_HEADER_SIZE + slots * slot_size)
+        except OSError:
+            # Where the system promises no more memory than it has.
+            slot_size = min(slot_size, LEAST_SLOT)
+            self._memory = _shared(_HEADER_SIZE + slots * slot_size)
         self._slot_size = slot_size
-        # Large slots cost nothing: memory that nobody has written to is not there.
-        self._memory = mmap.mmap(-1, _HEADER_SIZE + slots * slot_size)
 
     # ── Signs of life ──────────────────────────────────────────────────────────
 
@@ -138,26 +143,30 @@ class Page:
 
     def reserve(self, slot: int, claim: Claim) -> None:
         """The claim is held, its task has not begun."""
-        self.clear(slot)
         ids = claim.job_id.bytes, claim.token.bytes
-        record = _RECORD.pack(Stage.FREE, False, 0, 0.0, *ids)
-        self._write(slot, 0, record)
-        self._set_stage(slot, Stage.RESERVED)
+        offset = self._offset(slot)
+        self._memory[offset] = Stage.FREE
+        _RECORD.pack_into(self._memory, offset, Stage.FREE, False, 0, 0.0, *ids)
+        self._memory[offset] = Stage.RESERVED
 
     def start(self, slot: int, *, runs_again: bool) -> None:
         """The task begins. Should the process die now, would it be run again?"""
         offset = self._offset(slot)
-        struct.pack_into("=?xxId", self._memory, offset + 1, runs_again, 0, time.time())
+        _START.pack_into(self._memory, offset + 1, runs_again, 0, time.time())
         self._set_stage(slot, Stage.STARTED)
 
-    def finish(self, slot: int, outcome: Outcome) -> None:
-        """The task is over. An outcome too large for the page stays a started task."""
+    def finish(self, slot: int, outcome: Outcome) -> bool:
+        """The task is over. An outcome too large for the page stays a started task.
+
+        Returns whether it was written down.
+        """
         kept = _packed(outcome)
         if len(kept) > self._slot_size - _RECORD.size:
-            return
+            return False
         self._write(slot, _RECORD.size, kept)
         struct.pack_into("=I", self._memory, self._offset(slot) + 4, len(kept))
         self._set_stage(slot, Stage.DONE)
+        return True
 
     def clear(self, slot: int) -> None:
         """The claim is settled or given back."""
@@ -214,6 +223,15 @@ class Page:
 
     def _offset(self, slot: int) -> int:
         return _HEADER_SIZE + slot * self._slot_size
+
+
+def _shared(size: int) -> mmap.mmap:
+    """Memory shared with those who are forked. Much of it costs nothing.
+
+    What nobody has written to is not there, and need not be promised either.
+    """
+    flags = mmap.MAP_SHARED | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+    return mmap.mmap(-1, size, flags=flags)
 
 
 # ── Outcomes ───────────────────────────────────────────────────────────────────

@@ -3,11 +3,13 @@
 import threading
 import time
 from collections.abc import Callable
-from queue import SimpleQueue
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 
 from django.db import connections
 
 from robust_queue.reports import report
+from robust_queue.transactions import keep_account
 
 Errand = Callable[[], None]
 
@@ -39,13 +41,13 @@ class Pool:
 
     def finish(self, timeout: float) -> None:
         """Let every errand that was submitted come to its end, for so long at most."""
-        for _ in self._threads:
-            self._errands.put(None)
+        self._errands.put(None)
         ends = time.monotonic() + timeout
         for thread in filter(threading.Thread.is_alive, self._threads):
             thread.join(max(ends - time.monotonic(), 0))
 
     def _work(self) -> None:
+        keep_account()
         try:
             self._prepare()
             self._run_errands()
@@ -54,8 +56,23 @@ class Pool:
 
     def _run_errands(self) -> None:
         while (errand := self._errands.get()) is not None:
-            try:
-                errand()
-            except BaseException as error:
-                # Even SystemExit: a thread less would be a slot less, silently.
-                report(error, "a thread did something for a job")
+            self._run(errand)
+        # The end, but not before what errands have submitted meanwhile.
+        while (late := self._late_errand()) is not None:
+            self._run(late)
+        self._errands.put(None)  # for the next thread
+
+    def _late_errand(self) -> Errand | None:
+        with suppress(Empty):
+            while True:
+                errand = self._errands.get_nowait()
+                if errand is not None:
+                    return errand
+        return None
+
+    def _run(self, errand: Errand) -> None:
+        try:
+            errand()
+        except BaseException as error:
+            # Even SystemExit: a thread less would be a slot less, silently.
+            report(error, "a thread did something for a job")

@@ -24,7 +24,7 @@ from .worker import Worker
 # A child that lived for less does not make up for the failures before it.
 SETTLED_AFTER = 30.0
 ROOM_FOR_A_FAILURE = 512 * 1024
-LARGEST_PAGE = 256 * 1024 * 1024
+LARGEST_PAGE = 1024 * 1024 * 1024
 
 
 @dataclass(slots=True, kw_only=True)

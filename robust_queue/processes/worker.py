@@ -22,12 +22,13 @@ from .actor import LONGEST_PAUSE, Actor, Surroundings, jittered
 from .capacity import Capacity, Count
 from .coroutines import Coroutines, is_coroutine
 from .fatigue import Fatigue
-from .lanes import Duty, Ended, Held, Lane, Threads
+from .lanes import Duty, Ended, Held, Lane
 from .listener import Listener, can_listen
 from .outbox import Outbox
 from .pace import Pace
 from .patience import Patience
 from .progress import Progress
+from .threads import Threads
 
 logger = logging.getLogger("robust_queue")
 
@@ -51,11 +52,12 @@ class Worker(Actor):
         self._configuration = configuration
         self._around = around
         self._page = page = around.page
+        self._slots = deque(page.slots)
         duty = Duty(
             database=database,
             worker_name=around.name,
             page=page,
-            slots=deque(page.slots),
+            slots=self._slots,
             may_begin=lambda: not self._is_stopping and around.trusts(),
             on_end=self._note_end,
             wake=around.wake,
@@ -101,6 +103,7 @@ class Worker(Actor):
         if self._listener:
             self._listener.probe()
         self._take_back()
+        self._threads.nudge()
         self._ask_for_successor_if_tired()
         if clock.now() >= self._next_inspection:
             self._inspect()
@@ -113,7 +116,7 @@ class Worker(Actor):
 
     @property
     def is_busy(self) -> bool:
-        return bool(self._held)
+        return bool(self._held) or any(lane.is_telling for lane in self._lanes)
 
     def stop(self) -> None:
         self._is_stopping = True
@@ -142,7 +145,9 @@ class Worker(Actor):
         An error leaves what is not recorded for the next turn.
         """
         self._look_through()
-        done = [each for each in self._outbox.unsettled if each.performed]
+        # Before anything is taken: it could be the very same job.
+        self._give_back_unbegun()
+        done = self._outbox.portion()
         room, begun = Count(*(lane.room for lane in self._lanes)), clock.now()
         limit, start = self._limit(room, now=begun), self._progress.start(begun)
         recorded, claims = settle_and_claim(
@@ -160,8 +165,7 @@ class Worker(Actor):
         self._announce(done, recorded)
         if limit:
             self._hand_over(claims, room, limit)
-        self._give_back_unbegun()
-        if not limit:
+        else:
             # The next turn comes when there is room, at the latest.
             left = self._capacity.pause(room, now=clock.now())
             return self._reluctant_for or min(left, LONGEST_PAUSE)
@@ -184,9 +188,10 @@ class Worker(Actor):
         """How many jobs to take on."""
         if self._reluctant_for:
             return 0
-        limit = self._capacity.limit(room, now=now)
-        # Whoever is to be replaced soon leaves the rest to others.
-        return int(min(limit, self._fatigue.tasks_left or limit))
+        limit = min(self._capacity.limit(room, now=now), len(self._slots))
+        # Whoever is to be replaced soon leaves the rest to others, until it is time.
+        left = self._fatigue.tasks_left
+        return max(int(min(limit, left - len(self._held))), 0) if left else limit
 
     @property
     def _reluctant_for(self) -> float:
@@ -239,7 +244,8 @@ class Worker(Actor):
 
     def _note_end(self, ended: Ended) -> None:
         """Called by the lanes, in their threads."""
-        self._outbox.add(ended, is_urgent=ended.held.lane.is_idle)
+        is_urgent = ended.is_urgent or ended.held.lane.is_idle
+        self._outbox.add(ended, is_urgent=is_urgent)
 
     def _announce(self, done: Sequence[Ended], recorded: Container[UUID]) -> None:
         self._fatigue.add(len(done))
@@ -247,11 +253,8 @@ class Worker(Actor):
         if done:
             self._reluctance.succeed()
         for lane in self._lanes:
-            lane.announce(
-                each
-                for each in done
-                if each.held.lane is lane and each.held.claim.job_id in recorded
-            )
+            its_own = [each for each in done if each.held.lane is lane]
+            lane.announce(its_own, recorded)
 
     def _take_back(self) -> None:
         """Take back what waits in vain: others may be free for it."""
@@ -261,16 +264,16 @@ class Worker(Actor):
                 self._outbox.add(Ended(held, None, is_recalled=True), is_urgent=True)
 
     def _give_back_unbegun(self) -> None:
-        unbegun = list(self._outbox.unsettled)
+        unbegun = [each for each in self._outbox.unsettled if not each.performed]
         release(self.database, [each.held.claim for each in unbegun])
         self._forget(unbegun)
-        if not all(each.is_recalled for each in unbegun) and not self._is_stopping:
+        if not (self._is_stopping or all(each.is_recalled for each in unbegun)):
             self._reluctance.fail()
 
     def _forget(self, ended: Sequence[Ended]) -> None:
         self._outbox.forget(ended)
         for each in ended:
-            del self._held[each.held.claim.job_id]
+            self._held.pop(each.held.claim.job_id, None)
             each.held.lane.let_go(each.held)
 
     # ── Fatigue ────────────────────────────────────────────────────────────────

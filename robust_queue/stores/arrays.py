@@ -6,6 +6,7 @@ a batch of a hundred jobs is written in a fraction of the time.
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
@@ -35,6 +36,15 @@ def arrays(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
     return [
         _WRITERS[type_of(column)](each)
         for column, each in zip(columns, values, strict=False)
+    ]
+
+
+def arrays_of(columns: Sequence[str], things: Sequence[object]) -> list[str]:
+    """Likewise of things that have an attribute for each column."""
+    if not things:
+        return []
+    return [
+        _WRITERS[type_of(column)](map(attrgetter(column), things)) for column in columns
     ]
 
 

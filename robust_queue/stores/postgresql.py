@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db import transaction
 
 from . import postgresql_statements as sql
-from .arrays import arrays, uuids
+from .arrays import arrays, arrays_of, uuids
 from .base import Store
 from .conflicts import retried
 from .news import CHANNEL, News
@@ -113,22 +113,19 @@ class PostgreSQLStore(Store):
     def _settled(self, outcomes: Sequence[Outcome]) -> tuple[sql.Kinds, list[Any]]:
         """Which kinds of outcomes these are, and what there is to record of them."""
         kinds = by_kind(outcomes)
-        kept = [self._finished_row(each) for each in kinds.kept]
-        failed = [self._failed_row(each) for each in kinds.failed]
-        again = [self._retried_row(each) for each in kinds.retried]
-        dropped = [each.job_id for each in kinds.dropped]
+        dropped = uuids(each.job_id for each in kinds.dropped)
         parameters = [
             *_pairs(outcomes),
-            *arrays(FINISHED_COLUMNS, kept),
-            *arrays(FAILED_COLUMNS, failed),
-            *arrays(RETRIED_COLUMNS, again),
-            *([uuids(dropped)] * 2 if dropped else []),
+            *arrays_of(FINISHED_COLUMNS, kinds.kept),
+            *arrays_of(FAILED_COLUMNS, kinds.failed),
+            *arrays_of(RETRIED_COLUMNS, kinds.retried),
+            *([dropped, dropped] if kinds.dropped else []),
         ]
         found = sql.Kinds(
-            kept=bool(kept),
-            failed=bool(failed),
-            retried=bool(again),
-            dropped=bool(dropped),
+            kept=bool(kinds.kept),
+            failed=bool(kinds.failed),
+            retried=bool(kinds.retried),
+            dropped=bool(kinds.dropped),
         )
         return found, parameters
 
@@ -169,7 +166,4 @@ class PostgreSQLStore(Store):
 
 
 def _pairs(claims: Sequence[Holding]) -> list[str]:
-    return [
-        uuids(each.job_id for each in claims),
-        uuids(each.token for each in claims),
-    ]
+    return arrays_of(("job_id", "token"), claims)

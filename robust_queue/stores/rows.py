@@ -1,4 +1,8 @@
-"""What goes into a store and what comes out of it: plain values, no models."""
+"""What goes into a store and what comes out of it: plain values, no models.
+
+Nobody changes them. Those of which one is made for every job are not frozen all the
+same: that would take three times as long.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -37,7 +41,7 @@ class Holding(Protocol):
     def token(self) -> UUID: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Claim:
     """A job that belongs to one process until it is settled or released."""
 
@@ -56,7 +60,7 @@ class Claim:
     rank: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Outcome:
     """How the attempt of a claim ended; acts only if the token still matches."""
 
@@ -67,8 +71,13 @@ class Outcome:
     started_at: datetime
     finished_at: datetime
 
+    @property
+    def size(self) -> int:
+        """How much text there is to be stored, in characters."""
+        return 0
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(slots=True, kw_only=True)
 class Finished(Outcome):
     """The task returned."""
 
@@ -76,8 +85,12 @@ class Finished(Outcome):
     # False: the job leaves no trace, as preserve_finished_jobs=False asks.
     keep: bool = True
 
+    @property
+    def size(self) -> int:
+        return len(self.result)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(slots=True, kw_only=True)
 class Failed(Outcome):
     """The task raised, or could not be started."""
 
@@ -86,6 +99,10 @@ class Failed(Outcome):
     traceback: str
     # None: failed for good. Else the attempt is kept and the job waits for this moment.
     retry_at: datetime | None = None
+
+    @property
+    def size(self) -> int:
+        return len(self.message) + len(self.traceback)
 
 
 @dataclass(slots=True)

@@ -1,0 +1,170 @@
+"""Threads: the lane of synchronous tasks.
+
+While tasks are tiny, one thread goes from one to the next and the others sleep: several
+would only wait for each other, since Python runs one at a time. As soon as a task is
+not tiny, the thread that runs it calls another one first.
+"""
+
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from contextvars import copy_context
+from typing import Any
+
+from robust_queue.aliases import know_backends
+from robust_queue.lifecycle.perform import Attempt, Performed
+from robust_queue.reports import report
+
+from .connections import clean_up_after_task, prepare_for_task
+from .exits import leave_out_of_memory
+from .lanes import Duty, Held, Lane, first_of
+from .pool import Errand, Pool
+
+# Seconds that a tiny task takes at most, and that telling others of ends may take.
+TINY = 0.0001
+SHORT = 0.01
+# A thread that has not come around for that long takes longer than it used to.
+NUDGE = 0.005
+
+MOST_NAMES = 1000  # of tasks; stored text may name any number of them
+_ERRANDS = ""  # under which the duration of errands is known, as tasks are by path
+_OF_LATEST = 0.05  # how much the latest duration counts
+
+
+class Threads(Lane):
+    """Runs each job in a thread, from its beginning to its end."""
+
+    def __init__(self, size: int, duty: Duty) -> None:
+        super().__init__(size, duty)
+        # In the context of the thread itself: what is kept in that of a job is gone
+        # with it, and would be made anew for each.
+        self._pool = Pool(size, prepare=know_backends)
+        self._errands: deque[Errand] = deque()
+        self._lock = threading.Lock()
+        self._awake = 0  # threads that have been called, and have not run out of work
+        self._at_hand = 0  # those of them that will look for work in no time
+        self._durations: dict[str, float] = {}
+        self._begun = self._begun_before = 0
+        self._begun_at = 0.0
+
+    def start(self) -> None:
+        self._pool.start()
+
+    def finish(self, timeout: float) -> None:
+        self._pool.finish(timeout)
+
+    def submit(self, errand: Errand) -> None:
+        self._errands.append(errand)
+        self._call()
+
+    def run(self, held: Held) -> None:
+        self._waiting.append(held)
+        self._call()
+
+    @property
+    def patience(self) -> float:
+        return min(self._stale_in, NUDGE if self._could_be_helped else math.inf)
+
+    def nudge(self) -> None:
+        """Call another thread if those at hand have not come around for a while."""
+        now = time.monotonic()
+        if self._begun != self._begun_before or not self._could_be_helped:
+            self._begun_before, self._begun_at = self._begun, now
+        elif now > self._begun_at + NUDGE:
+            self._call(is_another=True)
+            self._begun_at = now
+
+    @property
+    def _could_be_helped(self) -> bool:
+        return self._has_work and self._awake < self._size
+
+    @property
+    def _has_work(self) -> bool:
+        return bool(self._waiting or self._errands)
+
+    def _call(self, *, is_another: bool = False) -> None:
+        """Have a thread look for work, unless one will do so anyway."""
+        with self._lock:
+            if self._awake == self._size or (self._at_hand and not is_another):
+                return
+            self._awake += 1
+            self._at_hand += 1
+        self._pool.submit(self._work)
+
+    # ── In the threads ─────────────────────────────────────────────────────────
+
+    def _work(self) -> None:
+        while self._is_needed():
+            # What was taken back, or taken by another, is not there any more.
+            if (errand := first_of(self._errands)) is not None:
+                self._do(_ERRANDS, SHORT, errand)
+            elif (held := first_of(self._waiting)) is not None:
+                self._do(held.claim.task_path, TINY, self._run, held)
+
+    def _is_needed(self) -> bool:
+        """Is there work? If not, it is noted that this thread leaves.
+
+        Both under the lock: whoever brings work looks under it who is at hand. Else
+        the one could leave while the other relies on it.
+        """
+        if self._has_work:
+            return True
+        with self._lock:
+            if self._has_work:
+                return True
+            self._awake -= 1
+            self._at_hand -= 1
+        return False
+
+    def _do(
+        self, name: str, most: float, action: Callable[..., None], *args: Any
+    ) -> None:
+        """Do something that is known to take so long at most, or call another first."""
+        begun = time.monotonic()
+        is_long = self._durations.get(name, math.inf) > most
+        if is_long:
+            self._be_away()
+        self._begun += 1
+        try:
+            action(*args)
+        except BaseException as error:
+            # Even SystemExit: a thread less would be a slot less, silently.
+            report(error, "a thread did something for a job")
+        finally:
+            self._learn(name, time.monotonic() - begun)
+            if is_long:
+                self._be_back()
+
+    def _be_away(self) -> None:
+        with self._lock:
+            self._at_hand -= 1
+        if self._has_work:
+            self._call()
+
+    def _be_back(self) -> None:
+        with self._lock:
+            self._at_hand += 1
+
+    def _learn(self, name: str, latest: float) -> None:
+        known = self._durations.get(name, latest)
+        if len(self._durations) > MOST_NAMES:
+            self._durations.clear()
+        self._durations[name] = known + _OF_LATEST * (latest - known)
+
+    def _run(self, held: Held) -> None:
+        performed = None
+        prepare_for_task()
+        try:
+            # What a task sets in its context is nobody else's.
+            performed = copy_context().run(self._perform, held)
+        except MemoryError:
+            leave_out_of_memory()
+        finally:
+            self._end(held, performed)
+        clean_up_after_task()
+
+    def _perform(self, held: Held) -> Performed | None:
+        begun = self._begin(held)
+        return begun.run() if isinstance(begun, Attempt) else begun
