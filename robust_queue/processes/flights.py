@@ -102,6 +102,8 @@ class EventLoop:
 
         One that ends for that reason has come to nothing, and nobody is told.
         """
+        if self._is_over:
+            return
         self._loop.call_soon_threadsafe(self._cancel_all)
         self._is_empty.wait(within)
 

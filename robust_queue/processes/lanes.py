@@ -89,6 +89,7 @@ class Lane(ABC):
         # Claims that have not ended, and ends that somebody is being told of.
         self._taken = 0
         self._telling: dict[Held, Ended] = {}
+        self._ended = self._over = 0  # how many ever were
         self._foresight = Foresight(size)
         self._rests_until = 0.0
         self.looks_ahead = True
@@ -131,7 +132,10 @@ class Lane(ABC):
             self._rests_until = 0.0
         # Before anybody asks for room: a job that is taken must not wait for listeners.
         self._telling |= {each.held: each for each in done if _is_heard(each)}
-        self._foresight.learn(len(done), turnaround=turnaround, now=clock.now())
+        self._ended += len(done)
+        # Over for a thread is what somebody has been told of.
+        over, self._over = self._over, self._ended - len(self._telling)
+        self._foresight.learn(self._over - over, turnaround=turnaround, now=clock.now())
 
     def recall(self) -> Iterator[Held]:
         """Take back what has not been begun, the latest first."""

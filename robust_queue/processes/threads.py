@@ -9,9 +9,8 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
 from contextvars import copy_context
-from typing import Any
+from functools import partial
 
 from robust_queue.aliases import know_backends
 from robust_queue.lifecycle.perform import Attempt, Performed
@@ -43,8 +42,9 @@ class Threads(Lane):
         self._pool = Pool(size, prepare=know_backends)
         self._errands: deque[Errand] = deque()
         self._lock = threading.Lock()
-        self._awake = 0  # threads that have been called, and have not run out of work
-        self._at_hand = 0  # those of them that will look for work in no time
+        self._awake = 0  # threads that were called, and have not run out of work
+        self._called = 0  # those of them that are yet to come
+        self._at_hand: set[int] = set()  # those that will look for work in no time
         self._durations: dict[str, float] = {}
         self._begun = self._begun_before = 0
         self._begun_at = 0.0
@@ -73,7 +73,9 @@ class Threads(Lane):
         if self._begun != self._begun_before or not self._could_be_helped:
             self._begun_before, self._begun_at = self._begun, now
         elif now > self._begun_at + NUDGE:
-            self._call(is_another=True)
+            with self._lock:
+                self._at_hand.clear()
+            self._call()
             self._begun_at = now
 
     @property
@@ -84,68 +86,77 @@ class Threads(Lane):
     def _has_work(self) -> bool:
         return bool(self._waiting or self._errands)
 
-    def _call(self, *, is_another: bool = False) -> None:
+    def _call(self) -> None:
         """Have a thread look for work, unless one will do so anyway."""
         with self._lock:
-            if self._awake == self._size or (self._at_hand and not is_another):
+            if self._awake == self._size or self._called or self._at_hand:
                 return
             self._awake += 1
-            self._at_hand += 1
+            self._called += 1
         self._pool.submit(self._work)
 
     # ── In the threads ─────────────────────────────────────────────────────────
 
     def _work(self) -> None:
-        while self._is_needed():
+        me = threading.get_ident()
+        with self._lock:
+            self._called -= 1
+            self._at_hand.add(me)
+        has_done_tiny = False
+        while self._is_needed(me, has_done_tiny=has_done_tiny):
             # What was taken back, or taken by another, is not there any more.
             if (errand := first_of(self._errands)) is not None:
-                self._do(_ERRANDS, SHORT, errand)
+                has_done_tiny = self._do(me, _ERRANDS, SHORT, errand)
             elif (held := first_of(self._waiting)) is not None:
-                self._do(held.claim.task_path, TINY, self._run, held)
+                path = held.claim.task_path
+                has_done_tiny = self._do(me, path, TINY, partial(self._run, held))
 
-    def _is_needed(self) -> bool:
-        """Is there work? If not, it is noted that this thread leaves.
+    def _is_needed(self, me: int, *, has_done_tiny: bool) -> bool:
+        """Is there work, and nobody else for it? If not, this thread leaves.
 
-        Both under the lock: whoever brings work looks under it who is at hand. Else
-        the one could leave while the other relies on it.
+        That is decided under the lock: whoever brings work looks under it who is at
+        hand. Else the one could leave while the other relies on it.
         """
-        if self._has_work:
+        if self._has_work and not (has_done_tiny and len(self._at_hand) > 1):
             return True
         with self._lock:
-            if self._has_work:
+            if self._has_work and not (has_done_tiny and len(self._at_hand) > 1):
                 return True
             self._awake -= 1
-            self._at_hand -= 1
+            self._at_hand.discard(me)
         return False
 
-    def _do(
-        self, name: str, most: float, action: Callable[..., None], *args: Any
-    ) -> None:
-        """Do something that is known to take so long at most, or call another first."""
+    def _do(self, me: int, name: str, most: float, action: Errand) -> bool:
+        """Do something; tell whether it is known to take no longer than that.
+
+        If it is not, another thread is called first.
+        """
         begun = time.monotonic()
         is_long = self._durations.get(name, math.inf) > most
         if is_long:
-            self._be_away()
+            self._be_away(me)
         self._begun += 1
         try:
-            action(*args)
+            action()
         except BaseException as error:
             # Even SystemExit: a thread less would be a slot less, silently.
             report(error, "a thread did something for a job")
         finally:
             self._learn(name, time.monotonic() - begun)
-            if is_long:
-                self._be_back()
+        if me not in self._at_hand:
+            self._be_back(me)
+        return not is_long
 
-    def _be_away(self) -> None:
+    def _be_away(self, me: int) -> None:
         with self._lock:
-            self._at_hand -= 1
+            self._at_hand.discard(me)
         if self._has_work:
             self._call()
 
-    def _be_back(self) -> None:
+    def _be_back(self, me: int) -> None:
+        # From a long task, or from one that was known to be tiny and was not.
         with self._lock:
-            self._at_hand += 1
+            self._at_hand.add(me)
 
     def _learn(self, name: str, latest: float) -> None:
         known = self._durations.get(name, latest)

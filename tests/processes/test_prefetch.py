@@ -113,7 +113,7 @@ def test_who_has_lost_trust_begins_none_of_what_it_holds():
 
 @pytest.mark.usefixtures("five_ahead")
 def test_whoever_is_free_takes_what_has_waited_longest():
-    enqueue_all(rest.bind(f"{i}", 0.15 if i == 0 else 0.01) for i in range(7))
+    enqueue_all(rest.bind(f"{i}", 1.0 if i == 0 else 0.01) for i in range(7))
     with in_process(threads=2, coroutines=0, room=10) as worker:
         worker.until(lambda: count(FinishedExecution) == 7)
         rows = FinishedExecution.objects.order_by("started_at")
