@@ -22,6 +22,9 @@ class Claiming:
     is_likely: bool = True
     # Jobs before this place may be passed over.
     start: Place | None = None
+    # There is news of a job, which counts by the microsecond. If it is not found,
+    # because some queue is paused, somebody has to look again.
+    is_news: bool = False
 
     @property
     def is_possible(self) -> bool:
@@ -34,7 +37,9 @@ class Claiming:
         database get lost, those that carry it are known to be this process's.
         """
         return {
-            "selection": Selection(tuple(self.queues), self.start),
+            "selection": Selection(
+                tuple(self.queues), self.start, expects_no_pause=self.is_news
+            ),
             "limit": self.limit,
             "process_id": self.process_id,
             "token": uuid4(),

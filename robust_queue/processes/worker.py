@@ -97,8 +97,9 @@ class Worker(Actor):
             self._listener.start()
 
     def turn(self) -> float:
-        if self._has_news:
-            self._has_news = False
+        is_news, self._has_news = self._has_news, False
+        if is_news:
+            # Also plans a second look, which finds what this one may not.
             self._pace.quicken()
         if self._listener:
             self._listener.probe()
@@ -107,7 +108,7 @@ class Worker(Actor):
         self._ask_for_successor_if_tired()
         if clock.now() >= self._next_inspection:
             self._inspect()
-        pause = self._outbox.patience or self._trade()
+        pause = self._outbox.patience or self._trade(is_news=is_news)
         return min(pause, *(lane.patience for lane in self._lanes))
 
     def recover(self) -> None:
@@ -139,7 +140,7 @@ class Worker(Actor):
 
     # ── Trade ──────────────────────────────────────────────────────────────────
 
-    def _trade(self) -> float:
+    def _trade(self, *, is_news: bool = False) -> float:
         """Record what has ended and take on what there is room for, all at once.
 
         An error leaves what is not recorded for the next turn.
@@ -159,6 +160,7 @@ class Worker(Actor):
                 limit=limit,
                 is_likely=self._pace.is_busy,
                 start=start,
+                is_news=is_news,
             ),
         )
         self._turnaround = clock.now() - begun

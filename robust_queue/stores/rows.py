@@ -141,8 +141,10 @@ class Selection:
     """Which queues to take from, in order: names, ``prefix*`` and ``*``.
 
     With a place to begin at, jobs before it may be passed over by databases for which
-    that is cheaper: those that were taken leave something behind for a while.
+    that is cheaper: those that were taken leave something behind for a while. Likewise
+    nothing at all may be found where some queue is paused, if none is expected to be.
     """
 
     patterns: Sequence[str] = ("*",)
     start: Place | None = None
+    expects_no_pause: bool = False

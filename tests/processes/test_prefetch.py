@@ -8,7 +8,12 @@ from django.db import connection
 
 from robust_queue import enqueue_all
 from robust_queue.compat import signals
-from robust_queue.models import ClaimedExecution, FinishedExecution, ReadyExecution
+from robust_queue.models import (
+    ClaimedExecution,
+    FinishedExecution,
+    Pause,
+    ReadyExecution,
+)
 from robust_queue.processes.foresight import STALE, Foresight
 from robust_queue.processes.page import Stage
 from tests.support.in_process import in_process
@@ -142,3 +147,15 @@ def test_listeners_that_take_long_hold_up_no_task_that_is_taken():
             worker.until(lambda: not worker.worker._threads._telling)
     finally:
         signals.task_finished.disconnect(listen)
+
+
+def test_news_is_not_lost_where_a_queue_is_paused():
+    """The first look may pass over everything then; the second does not."""
+    Pause.objects.create(queue_name="other")
+    with in_process(threads=1, coroutines=0, polling_interval=60) as worker:
+        worker.worker.turn()
+        add.enqueue(1, 2)
+        worker.worker._note_news()
+        begun = time.monotonic()
+        worker.until(lambda: count(FinishedExecution) == 1)
+        assert time.monotonic() - begun < 2

@@ -147,6 +147,21 @@ class TestStart:
         found = self.begin_at(store, process, "*", job=jobs[1])
         assert ids(found) == ids(jobs[:2])
 
+    @pytest.mark.parametrize("is_paused", [False, True])
+    def test_who_expects_no_pause_may_find_nothing_where_there_is_one(
+        self, store, process, is_paused
+    ):
+        store.insert([job := a_job(), a_job(queue_name="other")])
+        if is_paused:
+            Pause.objects.create(queue_name="other")
+        selection = Selection(("*",), expects_no_pause=True)
+        facts = {"process_id": process, "token": uuid4(), "now": NOW}
+        found = ids(store.claim(selection, limit=100, **facts))
+        if is_paused:
+            assert found in ([], [job.id])
+        else:
+            assert len(found) == 2
+
     @pytest.mark.parametrize("patterns", [["a", "b"], ["a*"], ["a", "*"], []])
     def test_where_there_is_more_than_one_order_there_is_no_place(
         self, store, patterns
