@@ -192,8 +192,7 @@ class Worker(Actor):
             return 0
         limit = min(self._capacity.limit(room, now=now), len(self._slots))
         # Whoever is to be replaced soon leaves the rest to others, until it is time.
-        left = self._fatigue.tasks_left
-        return max(int(min(limit, left - len(self._held))), 0) if left else limit
+        return int(min(limit, self._fatigue.tasks_left or limit))
 
     @property
     def _reluctant_for(self) -> float:

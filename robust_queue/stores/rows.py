@@ -41,7 +41,7 @@ class Holding(Protocol):
     def token(self) -> UUID: ...
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, unsafe_hash=True)
 class Claim:
     """A job that belongs to one process until it is settled or released."""
 
@@ -60,7 +60,7 @@ class Claim:
     rank: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, unsafe_hash=True)
 class Outcome:
     """How the attempt of a claim ended; acts only if the token still matches."""
 
@@ -77,7 +77,7 @@ class Outcome:
         return 0
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, unsafe_hash=True)
 class Finished(Outcome):
     """The task returned."""
 
@@ -90,7 +90,7 @@ class Finished(Outcome):
         return len(self.result)
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, unsafe_hash=True)
 class Failed(Outcome):
     """The task raised, or could not be started."""
 
