@@ -26,11 +26,13 @@ SHOWN_LENGTH = 200
 
 
 def is_heard(name: str, *, is_from_backport: bool = False) -> bool:
-    """Might anybody listen to that signal of a task?"""
-    return any(
-        has_listeners(getattr(module, name))
-        for module in signal_modules(for_backport=is_from_backport)
-    )
+    """Might anybody listen to that signal of a task? Asked for every job."""
+    if has_listeners(getattr(signals, name)):
+        return True
+    if not is_from_backport:
+        return False
+    modules = signal_modules(for_backport=True)
+    return any(has_listeners(getattr(module, name)) for module in modules)
 
 
 # Django's own, which only writes a line for developers.

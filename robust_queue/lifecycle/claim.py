@@ -38,7 +38,10 @@ class Claiming:
         """
         return {
             "selection": Selection(
-                tuple(self.queues), self.start, expects_no_pause=self.is_news
+                tuple(self.queues),
+                self.start,
+                # Whoever goes on behind others has found no pause a moment ago.
+                expects_no_pause=self.is_news or self.start is not None,
             ),
             "limit": self.limit,
             "process_id": self.process_id,

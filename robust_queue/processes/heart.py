@@ -55,6 +55,7 @@ class Heart(threading.Thread):
         self._on_distrust = on_distrust
         self._stopped = threading.Event()
         self._is_pruned = False
+        self._known_trust = -1.0, 0.0
         self._watch = threading.Thread(
             target=self._watch_trust, name="robust_queue trust", daemon=True
         )
@@ -71,7 +72,13 @@ class Heart(threading.Thread):
 
     @property
     def _trusted_until(self) -> float:
-        return self._page.last_beat + trust_span(current().process_alive_threshold)
+        # Asked for every job. So it is computed once for each beat.
+        beat = self._page.last_beat
+        known_for, until = self._known_trust
+        if beat != known_for:
+            until = beat + trust_span(current().process_alive_threshold)
+            self._known_trust = beat, until
+        return until
 
     def start(self) -> None:
         super().start()

@@ -13,8 +13,8 @@ from . import clock
 from .lanes import Ended
 
 # For so long, and for so many, an outcome may wait to be recorded.
-DELAY = 0.005
-MOST = 100
+DELAY = 0.01
+MOST = 200
 LARGEST_PORTION = 16 * 1024 * 1024  # characters
 
 

@@ -236,25 +236,39 @@ def _shared(size: int) -> mmap.mmap:
 
 # ── Outcomes ───────────────────────────────────────────────────────────────────
 
-# All fields but those that the record has anyway: for every job that is run, a pickled
-# instance would take several times as long.
+# All fields but those that the record has anyway, and moments without their zone: for
+# every job that is run, a pickled instance would take several times as long.
 _KINDS: tuple[type[Outcome], ...] = (Finished, Failed)
+_LEFT_OUT = ("job_id", "token", "started_at", "finished_at")
 _NAMES = [
-    [each.name for each in fields(kind) if each.name not in ("job_id", "token")]
+    [each.name for each in fields(kind) if each.name not in _LEFT_OUT]
     for kind in _KINDS
 ]
 _VALUES = {kind: attrgetter(*_NAMES[i]) for i, kind in enumerate(_KINDS)}
 
 
 def _packed(outcome: Outcome) -> bytes:
-    kind = type(outcome)
-    return pickle.dumps((_KINDS.index(kind), _VALUES[kind](outcome)))
+    # As now() has made them: in UTC, or without a zone.
+    kind, started, finished = type(outcome), outcome.started_at, outcome.finished_at
+    return pickle.dumps(
+        (
+            _KINDS.index(kind),
+            _VALUES[kind](outcome),
+            finished.tzinfo is not None,
+            started.replace(tzinfo=None),
+            finished.replace(tzinfo=None),
+        )
+    )
 
 
 def _unpacked(kept: bytes, **ids: UUID) -> Outcome:
     # Written by this very program a moment ago; nobody else reaches this memory.
-    kind, values = pickle.loads(kept)  # noqa: S301
+    kind, values, is_aware, *moments = pickle.loads(kept)  # noqa: S301
+    zone = UTC if is_aware else None
     outcome: Outcome = _KINDS[kind](
-        **ids, **dict(zip(_NAMES[kind], values, strict=True))
+        **ids,
+        **dict(zip(_NAMES[kind], values, strict=True)),
+        started_at=moments[0].replace(tzinfo=zone),
+        finished_at=moments[1].replace(tzinfo=zone),
     )
     return outcome
