@@ -70,11 +70,15 @@ def tell(signal: Signal, sender: object, **facts: Any) -> None:
 
 def has_listeners(signal: Signal) -> bool:
     """Is there anybody who listens, to whomever, other than those who rest?"""
+    return next(awake(signal), None) is not None
+
+
+def awake(signal: Signal) -> Iterator[Callable[..., Any]]:
+    """Those who listen, to whomever, other than those who rest."""
     for _, receiver, *_ in signal.receivers:
         found = receiver() if isinstance(receiver, ReferenceType) else receiver
         if found is not None and not _rests(found):
-            return True
-    return False
+            yield found
 
 
 def rests_while(is_resting: Callable[[], bool]) -> Callable[[Receiver], Receiver]:
@@ -85,6 +89,26 @@ def rests_while(is_resting: Callable[[], bool]) -> Callable[[Receiver], Receiver
         return receiver
 
     return mark
+
+
+def told_briefly(tell: Callable[..., None]) -> Callable[[Receiver], Receiver]:
+    """For a receiver of ``task_finished`` that needs no result to hear of a success.
+
+    Most of what it costs to tell of one is the result. ``tell`` is given the claim and
+    the outcome instead, if nobody else listens.
+    """
+
+    def mark(receiver: Receiver) -> Receiver:
+        receiver.rq_briefly = tell  # type: ignore[attr-defined]
+        return receiver
+
+    return mark
+
+
+def brief_ways(signal: Signal) -> list[Callable[..., None]] | None:
+    """How to tell all who listen briefly; None if somebody wants to hear it all."""
+    ways = [getattr(receiver, "rq_briefly", None) for receiver in awake(signal)]
+    return None if None in ways else ways  # type: ignore[return-value]
 
 
 def _rests(receiver: Callable[..., Any]) -> bool:

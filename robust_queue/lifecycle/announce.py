@@ -13,14 +13,16 @@ from robust_queue.compat import (
     task_backends,
     task_logger,
 )
+from robust_queue.reports import report
 from robust_queue.signals import (
     attempt_failed,
+    brief_ways,
     has_listeners,
     nothing_left_open,
     rests_while,
     tell,
 )
-from robust_queue.stores.rows import Failed
+from robust_queue.stores.rows import Claim, Failed, Finished
 
 SHOWN_LENGTH = 200
 
@@ -63,6 +65,19 @@ def finished(result: AnyResult, error: BaseException | None = None) -> None:
         raise error  # noqa: TRY301 (in flight is where listeners look for it)
     except BaseException:
         _send("task_finished", result)
+
+
+def is_told_briefly(claim: Claim, outcome: Finished) -> bool:
+    """Tell of a success without a result, if nobody needs one."""
+    ways = brief_ways(signals.task_finished)
+    if ways is None:
+        return False
+    for tell_briefly in ways:
+        try:
+            tell_briefly(claim, outcome)
+        except Exception as error:
+            report(error, "the end of a job was told")
+    return True
 
 
 def retried(

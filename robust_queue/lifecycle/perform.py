@@ -1,7 +1,9 @@
 """A claim ──▶ user code ──▶ an outcome. The one place where tasks are called."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import lru_cache
+from inspect import iscoroutinefunction
 from traceback import clear_frames
 from typing import Any
 
@@ -56,6 +58,9 @@ class Performed:
         match self.outcome:
             case Failed(retry_at=datetime()) as failure:
                 announce.retried(self.result, failure, self.error)
+            case Finished() as success if self._attempt.may_be_told_briefly:
+                if not announce.is_told_briefly(self._attempt.claim, success):
+                    announce.finished(self.result)
             case _:
                 announce.finished(self.result, self.error)
 
@@ -123,6 +128,12 @@ class Attempt:
             self._conclude()
         return self._result
 
+    @property
+    def may_be_told_briefly(self) -> bool:
+        """Is there nothing to it that only its result could tell?"""
+        is_from_backport = getattr(self._declared, "from_backport", False)
+        return self.claim.attempts == 1 and not is_from_backport
+
     def is_heard(self, name: str) -> bool:
         """Would anybody listen to that signal of this task?"""
         is_from_backport = getattr(self._declared, "from_backport", False)
@@ -142,7 +153,7 @@ class Attempt:
         before = transactions.depths()
         try:
             try:
-                returned = self._task.call(*self._args, **self._kwargs)
+                returned = _callable(self._task)(*self._args, **self._kwargs)
             finally:
                 unended = transactions.close_behind(self.claim.task_path, before)
             if unended:
@@ -241,6 +252,17 @@ class Attempt:
 
     def _show(self, name: str, value: Any) -> None:
         object.__setattr__(self._result, name, value)
+
+
+def _callable(task: AnyTask) -> Callable[..., Any]:
+    """What to call. Django's own call() asks each time what kind of function it is."""
+    return task.func if _is_plain(type(task).call, task.func) else task.call
+
+
+@lru_cache(maxsize=1024)
+def _is_plain(call: Callable[..., Any], func: Callable[..., Any]) -> bool:
+    is_djangos = call.__module__ in {"django.tasks.base", "django_tasks.base"}
+    return is_djangos and not iscoroutinefunction(func)
 
 
 def _make_room(error: BaseException) -> None:

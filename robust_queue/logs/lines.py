@@ -14,8 +14,10 @@ from typing import Any
 
 from django.dispatch import receiver
 
+from robust_queue import registry
 from robust_queue.compat import (
     AnyResult,
+    AnyTask,
     TaskResult,
     TaskResultStatus,
     signal_modules,
@@ -32,7 +34,9 @@ from robust_queue.signals import (
     queue_paused,
     queue_resumed,
     rests_while,
+    told_briefly,
 )
+from robust_queue.stores.rows import Claim, Finished
 from robust_queue.tracebacks import of_task
 
 logger = logging.getLogger("robust_queue")
@@ -98,7 +102,33 @@ def log_task_started(sender: type, *, task_result: AnyResult, **kwargs: Any) -> 
         )
 
 
+def log_success(claim: Claim, outcome: Finished) -> None:
+    """Write the line of a first attempt that has succeeded."""
+    due = max(claim.enqueued_at, claim.run_after or claim.enqueued_at)
+    wait = max((outcome.started_at - due).total_seconds(), 0.0)
+    duration = (outcome.finished_at - outcome.started_at).total_seconds()
+    facts = {
+        "job_id": str(claim.job_id),
+        "task": claim.task_path,
+        "queue": claim.queue_name,
+        "attempt": claim.attempts,
+        "wait": wait,
+        "duration": duration,
+    }
+    task_logger.info(
+        _SUCCEEDED,
+        claim.task_path,
+        _in_words(duration),
+        _in_words(wait),
+        facts["job_id"],
+        claim.queue_name,
+        _counted(claim.attempts, registry.find(claim.task_path)),
+        extra=facts,
+    )
+
+
 # A failure wakes everybody.
+@told_briefly(log_success)
 @rests_while(lambda: not task_logger.isEnabledFor(logging.INFO))
 def log_task_finished(sender: type, *, task_result: AnyResult, **kwargs: Any) -> None:
     if task_result.status == TaskResultStatus.FAILED:
@@ -172,9 +202,12 @@ def _facts(result: AnyResult, **more: float | None) -> dict[str, Any]:
 
 
 def _job(result: AnyResult) -> tuple[str, str, str]:
-    attempt, limit = str(result.attempts), getattr(result.task, "max_attempts", None)
-    counted = f"{attempt} of {limit}" if limit and limit > 1 else attempt
-    return result.id, result.task.queue_name, counted
+    return result.id, result.task.queue_name, _counted(result.attempts, result.task)
+
+
+def _counted(attempt: int, task: AnyTask | None) -> str:
+    limit = getattr(task, "max_attempts", None)
+    return f"{attempt} of {limit}" if limit and limit > 1 else str(attempt)
 
 
 def _wait(result: AnyResult) -> float | None:
