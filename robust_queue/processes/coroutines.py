@@ -24,6 +24,8 @@ from .pool import Errand, Pool
 
 # Whoever listens for the end of a job may take long, and its place is free only then.
 ANNOUNCERS = 3
+# How many begin, and perhaps end, before others on the loop have a turn.
+AT_ONCE = 50
 
 
 def is_coroutine(task: AnyTask | None) -> bool:
@@ -90,13 +92,15 @@ class Coroutines(Lane):
             return
         self._is_beginning = True
         try:
-            while self._running < self._size:
-                held = first_of(self._waiting)
+            for _ in range(AT_ONCE):
+                held = first_of(self._waiting) if self._running < self._size else None
                 if held is None:
-                    break
+                    return
                 self._begin_one(held, loop, beginner)
         finally:
             self._is_beginning = False
+        # Those in flight have a turn in between.
+        loop.call_later(partial(self._run_waiting, loop, beginner))
 
     def _begin_one(self, held: Held, loop: EventLoop, beginner: Pool) -> None:
         self._running += 1

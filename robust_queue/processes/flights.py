@@ -2,13 +2,14 @@
 
 import asyncio
 import logging
+import sys
 import threading
 from asyncio import AbstractEventLoop, CancelledError, Task
 from collections.abc import Callable
 from concurrent.futures import wait
 from contextlib import suppress
 from contextvars import Context
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -27,6 +28,8 @@ from .watchdog import Watchdog
 logger = logging.getLogger("robust_queue")
 
 LAST_WORDS = 0.5
+# Python 3.11 begins every task with a turn of the loop.
+_AT_ONCE: dict[str, Any] = {"eager_start": True} if sys.version_info >= (3, 12) else {}
 
 
 @dataclass(slots=True, eq=False)
@@ -36,7 +39,12 @@ class Flight:
     attempt: Attempt
     context: Context
     land: Callable[[Performed | None], None]
-    task: Task[Performed] = field(init=False)
+    task: Task[Performed] | None = None
+
+    def cancel(self) -> None:
+        """End it where it waits. On the loop, so never while its task is made."""
+        if self.task is not None:
+            self.task.cancel()
 
 
 class EventLoop:
@@ -94,7 +102,7 @@ class EventLoop:
         """Cancel the coroutine of a job; False if it is not in flight."""
         flight = self._flights.get(job_id)
         if flight is not None:
-            self._loop.call_soon_threadsafe(flight.task.cancel)
+            self._loop.call_soon_threadsafe(flight.cancel)
         return flight is not None
 
     def give_up(self, *, within: float) -> None:
@@ -178,14 +186,22 @@ class EventLoop:
     ) -> None:
         """Run an attempt in this context, and tell what it has come to."""
         flight = Flight(attempt, context, land)
-        job_id = attempt.claim.job_id
-        flight.task = self._loop.create_task(
-            attempt.run_async(), name=str(job_id), context=context
-        )
-        flight.task.add_done_callback(partial(self._land, flight))
         if not self._flights:
             self._watchdog.is_needed.set()
+        job_id = attempt.claim.job_id
         self._flights[job_id] = flight
+        # Up to where it has to wait for something, which many never have to.
+        task = flight.task = Task(
+            attempt.run_async(),
+            loop=self._loop,
+            name=str(job_id),
+            context=context,
+            **_AT_ONCE,
+        )
+        if task.done():
+            self._land(flight, task)
+        else:
+            task.add_done_callback(partial(self._land, flight))
 
     def _land(self, flight: Flight, task: Task[Performed]) -> None:
         del self._flights[flight.attempt.claim.job_id]
@@ -200,7 +216,7 @@ class EventLoop:
     def _cancel_all(self) -> None:
         self._is_given_up = True
         for flight in self._flights.values():
-            flight.task.cancel()
+            flight.cancel()
         if not self._flights:
             self._is_empty.set()
 

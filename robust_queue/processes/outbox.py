@@ -37,12 +37,13 @@ class Outbox:
         before it takes anything out. So either it is seen or the main thread is woken.
         """
         self._ended.append(ended)
-        if is_urgent:
+        has_become_urgent = is_urgent and not self._is_urgent
+        if has_become_urgent:
             self._is_urgent = True
         is_noticed, self._is_noticed = self._is_noticed, True
         if not is_noticed:
             self._since = clock.now()
-        if not is_noticed or is_urgent or len(self._ended) == MOST:
+        if not is_noticed or has_become_urgent or len(self._ended) == MOST:
             self._wake()
 
     @property
