@@ -9,8 +9,7 @@ from collections.abc import Container, Sequence
 from uuid import UUID
 
 from robust_queue import registry
-from robust_queue.configuration import WorkerConfiguration, current
-from robust_queue.lifecycle import recover
+from robust_queue.configuration import WorkerConfiguration
 from robust_queue.lifecycle.claim import Claiming
 from robust_queue.lifecycle.release import release
 from robust_queue.lifecycle.settle import settle_and_claim
@@ -18,7 +17,7 @@ from robust_queue.stores import store_for
 from robust_queue.stores.rows import Claim
 
 from . import clock
-from .actor import LONGEST_PAUSE, Actor, Surroundings, jittered
+from .actor import LONGEST_PAUSE, Actor, Surroundings
 from .capacity import Capacity, Count
 from .coroutines import Coroutines, is_coroutine
 from .fatigue import Fatigue
@@ -28,6 +27,7 @@ from .outbox import Outbox
 from .pace import Pace
 from .patience import Patience
 from .progress import Progress
+from .strangers import Strangers
 from .threads import Threads
 
 logger = logging.getLogger("robust_queue")
@@ -77,7 +77,7 @@ class Worker(Actor):
         # Grows where jobs cannot be begun: they would come around in no time.
         self._reluctance = Patience()
         self._is_stopping = False
-        self._next_inspection = 0.0
+        self._strangers = Strangers(database, around.identity)
         self._fatigue = Fatigue(configuration)
         self._listener: Listener | None = None
         if can_listen(database):
@@ -106,14 +106,13 @@ class Worker(Actor):
         self._take_back()
         self._threads.nudge()
         self._ask_for_successor_if_tired()
-        if clock.now() >= self._next_inspection:
-            self._inspect()
+        self._strangers.give_back_if_due(self._held.values())
         pause = self._outbox.patience or self._trade(is_news=is_news)
         return min(pause, *(lane.patience for lane in self._lanes))
 
     def recover(self) -> None:
         # A claim may have succeeded although its reply was lost.
-        self._next_inspection = 0.0
+        self._strangers.expect()
 
     @property
     def is_busy(self) -> bool:
@@ -274,7 +273,9 @@ class Worker(Actor):
     def _forget(self, ended: Sequence[Ended]) -> None:
         self._outbox.forget(ended)
         for each in ended:
-            self._held.pop(each.held.claim.job_id, None)
+            # Not another claim of the same job, should there be one by now.
+            if self._held.get(each.held.claim.job_id) is each.held:
+                del self._held[each.held.claim.job_id]
             each.held.lane.let_go(each.held)
 
     # ── Fatigue ────────────────────────────────────────────────────────────────
@@ -287,19 +288,3 @@ class Worker(Actor):
             for lane in self._lanes:
                 lane.looks_ahead = False
             self._around.wake_supervisor()
-
-    # ── Inspect ────────────────────────────────────────────────────────────────
-
-    def _inspect(self) -> None:
-        """Give back claims of this process that it does not know of.
-
-        The database may have granted a claim whose reply never came.
-        """
-        known = {(held.claim.job_id, held.claim.token) for held in self._held.values()}
-        claims = recover.claims_of(self.database, self._around.identity)
-        strangers = [each for each in claims if (each.job_id, each.token) not in known]
-        released = release(self.database, strangers)
-        if released:
-            logger.warning("%d claims whose reply was lost went back.", len(released))
-        interval = current().process_heartbeat_interval.total_seconds()
-        self._next_inspection = clock.now() + jittered(interval)

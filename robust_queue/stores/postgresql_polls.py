@@ -1,0 +1,94 @@
+"""Which ready jobs come next, as steps of a statement of PostgreSQL."""
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Any
+
+from .polling import ALL_QUEUES, LOOSE_INDEX_SCAN, ONE_QUEUE
+from .rows import Selection
+
+_POLL = """poll{position} AS MATERIALIZED (
+    SELECT job_id, {position} AS position, '' AS name
+    FROM robust_queue_ready_executions
+    WHERE {condition}{untaken}
+    ORDER BY priority, job_id LIMIT {limit}
+    FOR UPDATE SKIP LOCKED
+)"""
+
+# Rows are locked one by one as they are asked for, so never more than the limit.
+_POLL_NAMES = """poll{position} AS MATERIALIZED (
+    SELECT ready.job_id, {position} AS position, names.name
+    FROM ({names}) names
+    CROSS JOIN LATERAL (
+        SELECT job_id FROM robust_queue_ready_executions
+        WHERE queue_name = names.name{untaken}
+        ORDER BY priority, job_id LIMIT {limit}
+        FOR UPDATE SKIP LOCKED
+    ) ready
+    WHERE {condition}
+    LIMIT {limit}
+)"""
+
+_ANY_PAUSE = "EXISTS (SELECT 1 FROM robust_queue_pauses)"
+
+
+def picked(selection: Selection, limit: int) -> tuple[str, list[Any]]:
+    """The steps that poll the queues, and the parameters of these steps."""
+    polls = list(_polls(selection))
+    steps = _steps(tuple(poll[:2] for poll in polls), limit)
+    return steps, [value for *_, given in polls for value in given]
+
+
+@lru_cache(maxsize=256)
+def _steps(polls: tuple[tuple[str, str], ...], limit: int) -> str:
+    steps = [
+        template.format(
+            position=position,
+            condition=condition,
+            names=LOOSE_INDEX_SCAN,
+            untaken=_untaken(position),
+            limit=_rest(limit, position),
+        )
+        for position, (template, condition) in enumerate(polls)
+    ]
+    union = " UNION ALL ".join(f"SELECT * FROM poll{i}" for i in range(len(polls)))
+    return ", ".join([*steps, f"picked AS ({union})"])
+
+
+# Jobs that were taken leave something behind in the index, for as long as the oldest
+# transaction of the server might see them. To begin behind it spares a scan of that.
+_FROM_START = " AND (priority, job_id) >= (%s::smallint, %s::uuid)"
+
+
+def _polls(selection: Selection) -> Iterator[tuple[str, str, Sequence[Any]]]:
+    begin, start = (_FROM_START, selection.start) if selection.start else ("", ())
+    for pattern in selection.patterns:
+        prefix = pattern[:-1]
+        begins = (len(prefix), prefix)
+        if not pattern.endswith("*"):
+            yield _POLL, ONE_QUEUE + begin, (pattern, pattern, *start)
+        elif prefix:
+            yield _POLL_NAMES, "TRUE", (prefix, *begins, *begins)
+        else:
+            # All at once unless something is paused, then queue by queue: which of
+            # the two runs is decided by the server, within the same statement.
+            yield _POLL, ALL_QUEUES + begin, start
+            # It takes the server longer to plan than all of the rest.
+            if not selection.expects_no_pause:
+                yield _POLL_NAMES, _ANY_PAUSE, (prefix, *begins, *begins)
+
+
+def _untaken(position: int) -> str:
+    """Patterns may overlap, and a statement's own locks are not passed over."""
+    taken = " UNION ALL ".join(f"SELECT job_id FROM poll{i}" for i in range(position))
+    return f" AND job_id <> ALL (ARRAY({taken}))" if taken else ""
+
+
+def _rest(limit: int, position: int) -> str:
+    """What is left of the limit, as a number that the planner cannot see.
+
+    It would sort a whole queue rather than follow its index if it took the queue for
+    smaller than the limit, as it does in a burst: statistics then tell of empty tables.
+    """
+    taken = [f" - (SELECT count(*) FROM poll{i})" for i in range(position)]
+    return f"(SELECT {limit:d}){''.join(taken)}"
