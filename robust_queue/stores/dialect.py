@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 from uuid import UUID
 
@@ -18,9 +19,15 @@ class Dialect:
     def __init__(self, alias: str) -> None:
         self.alias = alias
 
-    @property
+    # A store is made for each use, in the thread that uses it.
+
+    @cached_property
     def connection(self) -> BaseDatabaseWrapper:
         return connections[self.alias]
+
+    @cached_property
+    def _has_uuids(self) -> bool:
+        return self.connection.features.has_native_uuid_field
 
     @property
     def chunk_rows(self) -> int:
@@ -48,7 +55,7 @@ class Dialect:
         return "ON CONFLICT DO NOTHING"
 
     def to_id(self, value: UUID) -> Any:
-        return value if self.connection.features.has_native_uuid_field else value.hex
+        return value if self._has_uuids else value.hex
 
     def from_id(self, value: Any) -> UUID:
         return value if isinstance(value, UUID) else UUID(value)

@@ -70,7 +70,3 @@ class MySQLStore(Store):
 
     def from_time(self, value: Any) -> Any:
         return super().from_time(value) if settings.USE_TZ else value
-
-    @property
-    def _has_uuids(self) -> bool:
-        return self.connection.features.has_native_uuid_field
