@@ -15,7 +15,7 @@ from django.dispatch import receiver
 
 import robust_queue
 from robust_queue.compat import signals
-from robust_queue.processes import child, lanes, listener, page, supervisor, worker
+from robust_queue.processes import child, listener, page, supervisor, threads, worker
 
 
 def hang_before_registering(path):
@@ -86,14 +86,14 @@ def hook_slowly(seconds):
 
 def hold_back(path):
     """A job named "reserved" is taken, and not begun."""
-    run = lanes.Threads._run
+    run = threads.Threads._run
 
     def held_back(self, held):
         if '"reserved"' in held.claim.arguments:
             _wait(path)
         run(self, held)
 
-    lanes.Threads._run = held_back
+    threads.Threads._run = held_back
 
 
 def probe_often(seconds):
