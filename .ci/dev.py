@@ -33,8 +33,9 @@ LONGEST_TEST = 6 * 60 * 60
 def main() -> int:
     """Run one command and return its exit code."""
     signal.signal(signal.SIGTERM, _leave)
-    # A shell starts background jobs with SIGINT ignored, which pytest would inherit.
+    # A shell starts background jobs with these ignored, which pytest would inherit.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     options = _options()
     try:
         return options.command(options)
