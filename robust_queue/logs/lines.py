@@ -115,14 +115,18 @@ def log_success(claim: Claim, outcome: Finished) -> None:
         "wait": wait,
         "duration": duration,
     }
+    _log_success(facts, _counted(claim.attempts, registry.find(claim.task_path)))
+
+
+def _log_success(facts: dict[str, Any], attempt: str) -> None:
     task_logger.info(
         _SUCCEEDED,
-        claim.task_path,
-        _in_words(duration),
-        _in_words(wait),
+        facts["task"],
+        _in_words(facts["duration"]),
+        _in_words(facts["wait"]),
         facts["job_id"],
-        claim.queue_name,
-        _counted(claim.attempts, registry.find(claim.task_path)),
+        facts["queue"],
+        attempt,
         extra=facts,
     )
 
@@ -135,14 +139,7 @@ def log_task_finished(sender: type, *, task_result: AnyResult, **kwargs: Any) ->
         _log_failure(task_result)
     elif task_logger.isEnabledFor(logging.INFO):
         facts = _facts(task_result, duration=_duration(task_result))
-        task_logger.info(
-            _SUCCEEDED,
-            facts["task"],
-            _in_words(facts["duration"]),
-            _in_words(facts["wait"]),
-            *_job(task_result),
-            extra=facts,
-        )
+        _log_success(facts, _counted(task_result.attempts, task_result.task))
 
 
 def _log_failure(result: AnyResult) -> None:
