@@ -70,7 +70,7 @@ def tell(signal: Signal, sender: object, **facts: Any) -> None:
 
 def has_listeners(signal: Signal) -> bool:
     """Is there anybody who listens, to whomever, other than those who rest?"""
-    return next(awake(signal), None) is not None
+    return any(True for _ in awake(signal))
 
 
 def awake(signal: Signal) -> Iterator[Callable[..., Any]]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import MAXYEAR, MINYEAR, UTC, datetime
 from functools import lru_cache, partial
-from inspect import Signature, signature
+from inspect import Parameter, Signature, signature
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -56,7 +56,7 @@ class Destination:
         return transactions.first_open(others)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Prepared:
     """A job that has passed every check, and the result its caller will get."""
 
@@ -212,10 +212,27 @@ def _check_signature(
     task: AnyTask, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> None:
     context = (None,) if task.takes_context else ()
+    # To bind takes longer than all other checks, and most calls need no more than that.
+    if not kwargs and len(context) + len(args) in _counts(task.func):
+        return
     try:
         _signature(task.func).bind(*context, *args, **kwargs)
     except TypeError as error:
         raise TypeError(f"{task.module_path}(): {error}") from None
+
+
+@lru_cache(maxsize=1024)
+def _counts(function: Callable[..., Any]) -> range:
+    """How many arguments will do if none of them is named; empty if some must be."""
+    parameters = _signature(function).parameters.values()
+    required = [each for each in parameters if each.default is Parameter.empty]
+    if any(each.kind is Parameter.KEYWORD_ONLY for each in required):
+        return range(0)
+    least = sum(each.kind in _BY_POSITION for each in required)
+    return range(least, sum(each.kind in _BY_POSITION for each in parameters) + 1)
+
+
+_BY_POSITION = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
 @lru_cache(maxsize=1024)

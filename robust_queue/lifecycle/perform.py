@@ -76,15 +76,18 @@ def perform(claim: Claim, *, database: str, worker_id: str) -> Performed:
         return begun.run() if isinstance(begun, Attempt) else begun
 
 
-def begin(claim: Claim, *, database: str, worker_id: str) -> "Attempt | Performed":
+def begin(
+    claim: Claim, *, database: str, worker_id: str, is_heard: bool = True
+) -> "Attempt | Performed":
     """Do everything that comes before the call; a job that cannot be called has failed.
 
-    To be called where the job is the current one. An error of the queue itself is
-    raised: the claim can be given back.
+    To be called where the job is the current one. Whoever knows that nobody listens to
+    the beginning of tasks says so. An error of the queue itself is raised: the claim
+    can be given back.
     """
     attempt = Attempt(claim, database=database, worker_id=worker_id)
     try:
-        attempt.prepare()
+        attempt.prepare(is_heard=is_heard)
     except BaseException as error:
         return attempt.failed(error)
     return attempt
@@ -139,11 +142,11 @@ class Attempt:
         is_from_backport = getattr(self._declared, "from_backport", False)
         return announce.is_heard(name, is_from_backport=is_from_backport)
 
-    def prepare(self) -> None:
+    def prepare(self, *, is_heard: bool = True) -> None:
         """Find out what is to be called, and tell that it begins."""
         self._task: AnyTask = registry.resolve(self.claim.task_path)
         self._args, self._kwargs = load_call(self.claim.arguments)
-        if self.is_heard("task_started"):
+        if is_heard and self.is_heard("task_started"):
             announce.started(self.result)
         if self._task.takes_context:
             self._args.insert(0, context_of(self._task, self.result))
@@ -174,32 +177,40 @@ class Attempt:
             return self.failed(error)
 
     def _finished(self, returned: Any) -> Performed:
-        options = options_of(self.claim.backend)
+        options, claim = options_of(self.claim.backend), self.claim
         text = _stored(returned, options)
         self._returned = returned
         return self._ended(
-            Finished(**self._facts(), result=text, keep=options.preserve_finished_jobs)
+            # Written out: a dictionary in between takes as long as all of the rest.
+            Finished(
+                job_id=claim.job_id,
+                token=claim.token,
+                attempts=claim.attempts,
+                worker_id=self._worker_id,
+                started_at=self._started_at,
+                finished_at=timezone.now(),
+                result=text,
+                keep=options.preserve_finished_jobs,
+            )
         )
 
     def failed(self, error: BaseException) -> Performed:
         """The attempt has come to this."""
         _make_room(error)
-        facts, attempts = self._facts(), self.claim.attempts
-        retry_at = policies.retry_at(
-            self._declared, error, attempts=attempts, now=facts["finished_at"]
+        claim, now = self.claim, timezone.now()
+        failure = Failed(
+            job_id=claim.job_id,
+            token=claim.token,
+            attempts=claim.attempts,
+            worker_id=self._worker_id,
+            started_at=self._started_at,
+            finished_at=now,
+            **describe(error),
+            retry_at=policies.retry_at(
+                self._declared, error, attempts=claim.attempts, now=now
+            ),
         )
-        failure = Failed(**facts, **describe(error), retry_at=retry_at)
         return self._ended(failure, error)
-
-    def _facts(self) -> dict[str, Any]:
-        return {
-            "job_id": self.claim.job_id,
-            "token": self.claim.token,
-            "attempts": self.claim.attempts,
-            "worker_id": self._worker_id,
-            "started_at": self._started_at,
-            "finished_at": timezone.now(),
-        }
 
     def _ended(self, outcome: Outcome, error: BaseException | None = None) -> Performed:
         self.outcome = outcome

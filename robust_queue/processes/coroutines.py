@@ -13,7 +13,6 @@ from uuid import UUID
 from robust_queue.arguments import may_query
 from robust_queue.compat import AnyTask
 from robust_queue.context import enter
-from robust_queue.lifecycle import announce
 from robust_queue.lifecycle.perform import Attempt, Performed
 from robust_queue.stores.rows import Claim
 
@@ -106,7 +105,8 @@ class Coroutines(Lane):
         self._running += 1
         # Its own from the beginning: whatever is set in it is nobody else's.
         context = loop.new_context()
-        if _may_block(held.claim):
+        # Where its beginning may query, or call what others have written.
+        if self._is_heard or _may_query(held.claim):
             beginner.submit(partial(self._begin_aside, held, context, loop))
             return
         begun: Attempt | Performed | None = None
@@ -156,10 +156,6 @@ class Coroutines(Lane):
         self._launch(held, begun, context, loop)
 
 
-def _may_block(claim: Claim) -> bool:
-    """May the beginning of the job query, or call what others have written?"""
-    return (
-        claim.attempts > 1  # the earlier ones are read
-        or may_query(claim.arguments)
-        or announce.is_heard("task_started", is_from_backport=True)
-    )
+def _may_query(claim: Claim) -> bool:
+    # Of one that was attempted before, the earlier attempts are read.
+    return claim.attempts > 1 or may_query(claim.arguments)

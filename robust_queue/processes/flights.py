@@ -186,15 +186,14 @@ class EventLoop:
     ) -> None:
         """Run an attempt in this context, and tell what it has come to."""
         flight = Flight(attempt, context, land)
-        if not self._flights:
-            self._watchdog.is_needed.set()
         job_id = attempt.claim.job_id
         self._flights[job_id] = flight
+        self._watchdog.need()
         # Up to where it has to wait for something, which many never have to.
         task = flight.task = Task(
             attempt.run_async(),
             loop=self._loop,
-            name=str(job_id),
+            name=job_id.hex,
             context=context,
             **_AT_ONCE,
         )
@@ -205,8 +204,6 @@ class EventLoop:
 
     def _land(self, flight: Flight, task: Task[Performed]) -> None:
         del self._flights[flight.attempt.claim.job_id]
-        if not self._flights:
-            self._watchdog.is_needed.clear()
         performed = _outcome(flight, task)
         if not self._is_given_up or (performed and not performed.error):
             flight.land(performed)

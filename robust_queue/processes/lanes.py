@@ -17,6 +17,7 @@ from uuid import UUID
 
 from robust_queue import policies, registry
 from robust_queue.context import enter
+from robust_queue.lifecycle import announce
 from robust_queue.lifecycle.perform import Attempt, Performed, begin
 from robust_queue.reports import report
 from robust_queue.stores.rows import Claim
@@ -92,6 +93,7 @@ class Lane(ABC):
         self._ended = self._over = 0  # how many ever were
         self._foresight = Foresight(size)
         self._rests_until = 0.0
+        self._is_heard = True  # is anybody, when a task begins?
         self.looks_ahead = True
 
     # ── For the main thread ────────────────────────────────────────────────────
@@ -115,6 +117,10 @@ class Lane(ABC):
         """Is somebody still to be told of an end?"""
         return bool(self._telling)
 
+    def prick_up_ears(self) -> None:
+        """Find out whether anybody listens, for all the claims that come now."""
+        self._is_heard = announce.is_heard("task_started", is_from_backport=True)
+
     def reserve(self, claim: Claim) -> Held:
         """Take a claim on; there must be a place for it."""
         held = Held(claim, self._duty.slots.pop(), self, clock.now())
@@ -131,7 +137,7 @@ class Lane(ABC):
         if done:
             self._rests_until = 0.0
         # Before anybody asks for room: a job that is taken must not wait for listeners.
-        self._telling |= {each.held: each for each in done if _is_heard(each)}
+        self._telling |= {each.held: each for each in _heard(done)}
         self._ended += len(done)
         # Over for a thread is what somebody has been told of.
         over, self._over = self._over, self._ended - len(self._telling)
@@ -243,6 +249,7 @@ class Lane(ABC):
                 held.claim,
                 database=self._duty.database,
                 worker_id=self._duty.worker_name,
+                is_heard=self._is_heard,
             )
         except MemoryError:
             leave_out_of_memory()
@@ -270,5 +277,8 @@ def first_of(line: deque[T]) -> T | None:
         return None
 
 
-def _is_heard(ended: Ended) -> bool:
-    return ended.performed is not None and ended.performed.is_heard
+def _heard(done: Iterable[Ended]) -> list[Ended]:
+    """Those that somebody is to be told of. Mostly nobody listens to any of them."""
+    if announce.is_heard("task_finished", is_from_backport=True):
+        return [each for each in done if each.performed and each.performed.is_heard]
+    return [each for each in done if each.performed and each.performed.error]

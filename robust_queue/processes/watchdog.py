@@ -27,7 +27,7 @@ SILENCE = 60.0
 
 
 class Watchdog(threading.Thread):
-    """Looks whether the loop comes around, for as long as it is needed."""
+    """Looks whether the loop comes around, for as long as something is in flight."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Watchdog(threading.Thread):
         in_flight: Callable[[], int],
     ) -> None:
         super().__init__(name="robust_queue watchdog", daemon=True)
-        self.is_needed = threading.Event()
+        self._is_needed = threading.Event()
         self._loop = loop
         self._thread = thread
         self._job_of = job_of
@@ -48,15 +48,28 @@ class Watchdog(threading.Thread):
 
     def run(self) -> None:
         while not self._is_over.wait(BETWEEN_LOOKS):
-            self.is_needed.wait()
+            self._is_needed.wait()
             if not self._is_over.is_set():
                 self._look()
+                self._rest_if_idle()
+
+    def need(self) -> None:
+        """Something is in flight, and counted: look from now on."""
+        if not self._is_needed.is_set():
+            self._is_needed.set()
 
     def finish(self, timeout: float) -> None:
         """End the thread, before the loop is closed."""
         self._is_over.set()
-        self.is_needed.set()
+        self._is_needed.set()
         self.join(timeout)
+
+    def _rest_if_idle(self) -> None:
+        if not self._in_flight():
+            self._is_needed.clear()
+            # One that has taken off in between has seen that the watchdog is awake.
+            if self._in_flight() or self._is_over.is_set():
+                self._is_needed.set()
 
     def _look(self) -> None:
         came_around = threading.Event()

@@ -68,7 +68,7 @@ class Worker(Actor):
         self._capacity = Capacity(
             Count(configuration.threads, configuration.coroutines)
         )
-        self._held: dict[UUID, Held] = {}
+        self._held: set[Held] = set()
         self._outbox = Outbox(around.wake)
         self._turnaround = 0.0
         self._progress = Progress(
@@ -106,7 +106,7 @@ class Worker(Actor):
         self._take_back()
         self._threads.nudge()
         self._ask_for_successor_if_tired()
-        self._strangers.give_back_if_due(self._held.values())
+        self._strangers.give_back_if_due(self._held)
         pause = self._outbox.patience or self._trade(is_news=is_news)
         return min(pause, *(lane.patience for lane in self._lanes))
 
@@ -207,6 +207,8 @@ class Worker(Actor):
         """Begin what there is room for; others may have room for the rest."""
         left = {self._threads: room.threads, self._coroutines: room.coroutines}
         came, surplus = Counter[Lane](), []
+        for lane in self._lanes:
+            lane.prick_up_ears()
         for each in claims:
             lane = self._lane_of(each)
             came[lane] += 1
@@ -225,7 +227,8 @@ class Worker(Actor):
         return self._threads
 
     def _begin(self, claimed: Claim, lane: Lane) -> None:
-        held = self._held[claimed.job_id] = lane.reserve(claimed)
+        held = lane.reserve(claimed)
+        self._held.add(held)
         try:
             lane.run(held)
         except Exception:
@@ -273,9 +276,7 @@ class Worker(Actor):
     def _forget(self, ended: Sequence[Ended]) -> None:
         self._outbox.forget(ended)
         for each in ended:
-            # Not another claim of the same job, should there be one by now.
-            if self._held.get(each.held.claim.job_id) is each.held:
-                del self._held[each.held.claim.job_id]
+            self._held.discard(each.held)
             each.held.lane.let_go(each.held)
 
     # ── Fatigue ────────────────────────────────────────────────────────────────

@@ -5,7 +5,7 @@ a batch of a hundred jobs is written in a fraction of the time.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from operator import attrgetter
 from typing import Any
 from uuid import UUID
@@ -63,8 +63,16 @@ def _numbers(values: Iterable[int]) -> str:
 
 
 def _moments(values: Iterable[datetime | None]) -> str:
-    told = [f'"{each.isoformat()}"' if each else "NULL" for each in values]
-    return "{" + ",".join(told) + "}"
+    return "{" + ",".join(map(_moment, values)) + "}"
+
+
+def _moment(value: datetime | None) -> str:
+    if value is None:
+        return "NULL"
+    if value.tzinfo is UTC:
+        # Twice as fast as to have it find out what it is that UTC differs by.
+        return f'"{value.replace(tzinfo=None).isoformat()}Z"'
+    return f'"{value.isoformat()}"'
 
 
 _WRITERS: dict[str, Callable[[Any], str]] = {

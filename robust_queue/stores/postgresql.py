@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
 
 from . import postgresql_statements as sql
@@ -162,7 +163,11 @@ class PostgreSQLStore(Store):
         return value
 
     def from_time(self, value: Any) -> Any:
-        return value
+        if type(value) is not str:
+            return value
+        # Of each job that is claimed. Django would have the driver call Python for it.
+        moment = datetime.fromisoformat(value)
+        return moment if settings.USE_TZ else moment.replace(tzinfo=None)
 
 
 def _pairs(claims: Sequence[Holding]) -> list[str]:

@@ -97,7 +97,7 @@ _TAKEN = """taken AS (
 
 _CLAIMS = """
 SELECT claimed.job_id, claimed.attempts, job.task_path, job.backend, job.queue_name,
-    job.priority, job.arguments, job.enqueued_at, job.run_after, job.metadata,
+    job.priority, job.arguments, job.enqueued_at::text, job.run_after, job.metadata,
     claimed.priority AS rank{more}
 FROM claimed
 JOIN picked ON picked.job_id = claimed.job_id
