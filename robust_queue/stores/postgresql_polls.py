@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from .polling import ALL_QUEUES, LOOSE_INDEX_SCAN, ONE_QUEUE
 from .rows import Selection
@@ -32,11 +32,22 @@ _POLL_NAMES = """poll{position} AS MATERIALIZED (
 _ANY_PAUSE = "EXISTS (SELECT 1 FROM robust_queue_pauses)"
 
 
-def picked(selection: Selection, limit: int) -> tuple[str, list[Any]]:
-    """The steps that poll the queues, and the parameters of these steps."""
+class Picked(NamedTuple):
+    """The steps that poll the queues; the last one is called ``picked``."""
+
+    steps: str
+    parameters: list[Any]
+    # All that is picked is in the order of priority and job: nothing else counts.
+    is_in_one_order: bool
+
+
+def picked(selection: Selection, limit: int) -> Picked:
+    """The steps that poll these queues."""
     polls = list(_polls(selection))
-    steps = _steps(tuple(poll[:2] for poll in polls), limit)
-    return steps, [value for *_, given in polls for value in given]
+    shape = tuple(poll[:2] for poll in polls)
+    parameters = [value for *_, given in polls for value in given]
+    is_in_one_order = len(polls) == 1 and polls[0][0] is _POLL
+    return Picked(_steps(shape, limit), parameters, is_in_one_order)
 
 
 @lru_cache(maxsize=256)

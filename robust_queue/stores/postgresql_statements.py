@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from .arrays import type_of
-from .postgresql_polls import picked
+from .postgresql_polls import Picked, picked
 from .records import (
     FAILED_COLUMNS,
     FINISHED_COLUMNS,
@@ -100,17 +100,24 @@ SELECT claimed.job_id, claimed.attempts, job.task_path, job.backend, job.queue_n
     job.priority, job.arguments, job.enqueued_at::text, job.run_after, job.metadata,
     claimed.priority AS rank{more}
 FROM claimed
-JOIN picked ON picked.job_id = claimed.job_id
 JOIN robust_queue_jobs job ON job.id = claimed.job_id
-ORDER BY picked.position, picked.name, claimed.priority, claimed.job_id
+{order}
 """
+_IN_ONE_ORDER = "ORDER BY claimed.priority, claimed.job_id"
+_QUEUE_BY_QUEUE = """JOIN picked ON picked.job_id = claimed.job_id
+ORDER BY picked.position, picked.name, claimed.priority, claimed.job_id"""
 
 
 def claim(selection: Selection, limit: int) -> tuple[str, list[Any]]:
     """The statement that polls the queues in order and takes what it finds."""
-    polls, parameters = picked(selection, limit)
-    steps = [polls, _REGISTERED_IF_PICKED, _TAKEN]
-    return _with(steps) + _CLAIMS.format(more=""), parameters
+    polls = picked(selection, limit)
+    steps = [polls.steps, _REGISTERED_IF_PICKED, _TAKEN]
+    return _with(steps) + _claims(polls), polls.parameters
+
+
+def _claims(polls: Picked, *, more: str = "") -> str:
+    order = _IN_ONE_ORDER if polls.is_in_one_order else _QUEUE_BY_QUEUE
+    return _CLAIMS.format(order=order, more=more)
 
 
 # ── Settle, release, dispatch ──────────────────────────────────────────────────
@@ -208,15 +215,15 @@ SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
 
 def exchange(kinds: Kinds, selection: Selection, limit: int) -> tuple[str, list[Any]]:
     """The statement that settles these kinds and claims, and the poll's parameters."""
-    polls, parameters = picked(selection, limit)
+    polls = picked(selection, limit)
     steps = [
         _REGISTERED,
         *_settled(kinds, after=_AFTER_REGISTERED),
-        polls,
+        polls.steps,
         _TAKEN,
     ]
-    claims = _CLAIMS.format(more=", NULL::uuid[]")
-    return f"{_with(steps)} ({claims}) {_LOST}", parameters
+    claims = _claims(polls, more=", NULL::uuid[]")
+    return f"{_with(steps)} ({claims}) {_LOST}", polls.parameters
 
 
 def _with(steps: Sequence[str]) -> str:
