@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy
 
 from robust_queue.compat import task_logger
 from robust_queue.context import running
-from robust_queue.logs import JobFilter, JSONFormatter, LineFormatter, lines
+from robust_queue.logs import JobFilter, JSONFormatter, LineFormatter, household
 from robust_queue.signals import ProcessFacts, process_started, tell
 from tests.test_context import a_claim
 
@@ -49,7 +49,7 @@ class TestJson:
         }
 
     def test_the_name_of_the_process_if_it_has_one(self, monkeypatch):
-        monkeypatch.setattr(lines, "_names", {})
+        monkeypatch.setattr(household, "_names", {})
         pid = os.getpid()
         for name in ("supervisor-1", "worker-1"):
             facts = ProcessFacts(kind="Any", name=name, pid=pid, database="default")

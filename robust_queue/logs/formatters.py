@@ -11,7 +11,7 @@ from typing import Any, Literal, TextIO
 
 from robust_queue.context import CurrentJob, current_job
 
-from .lines import name_of_this_process
+from .household import name_of_this_process
 
 JOB_FIELDS = ("job_id", "task", "queue", "attempt")
 NONE = "-"  # what stands in these fields outside of jobs

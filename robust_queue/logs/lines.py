@@ -1,11 +1,10 @@
-"""Signals in, lines out: one line for each thing that happens to jobs and processes.
+"""Signals in, lines out: one line for each thing that happens to jobs.
 
-A line about a job goes to the logger of Django's tasks framework, where mails to admins
-and exception trackers hang; every other line to ``robust_queue``.
+They go to the logger of Django's tasks framework, where mails to admins and exception
+trackers hang. Every other line goes to ``robust_queue``.
 """
 
 import logging
-import os
 import sys
 from collections.abc import Callable
 from datetime import datetime
@@ -25,21 +24,12 @@ from robust_queue.compat import (
     task_logger,
 )
 from robust_queue.signals import (
-    ProcessFacts,
     attempt_failed,
-    process_exited,
-    process_replaced,
-    process_started,
-    process_stopping,
-    queue_paused,
-    queue_resumed,
     rests_while,
     told_briefly,
 )
 from robust_queue.stores.rows import Claim, Finished
 from robust_queue.tracebacks import of_task
-
-logger = logging.getLogger("robust_queue")
 
 SHOWN_LENGTH = 200
 
@@ -255,68 +245,3 @@ def _in_words(seconds: float | None) -> str:
         if seconds < limit:
             return f"{seconds / length:.{1 if unit == 's' else 0}f} {unit}"
     return f"{seconds / 3600:.1f} h"
-
-
-# ── Processes and queues ───────────────────────────────────────────────────────
-
-
-def name_of_this_process() -> str | None:
-    """The name under which it is registered, if it is one of the queue's."""
-    return _names.get(os.getpid())
-
-
-_names: dict[int, str] = {}
-
-
-@receiver(process_started)
-def log_process_started(sender: type, *, process: ProcessFacts, **kwargs: Any) -> None:
-    # The first: where several share a process, that is the supervisor.
-    _names.setdefault(process.pid, process.name)
-    logger.info("%s started%s.", process, _in_brackets(process))
-
-
-@receiver(process_stopping)
-def log_process_stopping(sender: type, *, process: ProcessFacts, **kwargs: Any) -> None:
-    logger.debug("%s is stopping.", process)
-
-
-@receiver(process_exited)
-def log_process_exited(sender: type, *, process: ProcessFacts, **kwargs: Any) -> None:
-    if _names.get(process.pid) == process.name:
-        del _names[process.pid]
-    logger.info("%s stopped.", process)
-
-
-@receiver(process_replaced)
-def log_process_replaced(
-    sender: type, *, process: ProcessFacts, reason: str, **kwargs: Any
-) -> None:
-    is_in_order = process.details.get("exit_code") == 0
-    level = logging.INFO if is_in_order else logging.WARNING
-    logger.log(level, "%s ended: %s.", process, reason.rstrip("."))
-
-
-@receiver(queue_paused)
-def log_queue_paused(
-    sender: type, *, queue_name: str, database: str, **kwargs: Any
-) -> None:
-    logger.info("Queue %r of database %r is paused.", queue_name, database)
-
-
-@receiver(queue_resumed)
-def log_queue_resumed(
-    sender: type, *, queue_name: str, database: str, **kwargs: Any
-) -> None:
-    logger.info("Queue %r of database %r is open again.", queue_name, database)
-
-
-def _in_brackets(process: ProcessFacts) -> str:
-    told = [
-        f"{name.replace('_', ' ')} {_listed(value)}"
-        for name, value in process.details.items()
-    ]
-    return f" ({', '.join(told)})" if told else ""
-
-
-def _listed(value: object) -> str:
-    return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

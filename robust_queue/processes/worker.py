@@ -51,17 +51,9 @@ class Worker(Actor):
         super().__init__(database)
         self._configuration = configuration
         self._around = around
-        self._page = page = around.page
-        self._slots = deque(page.slots)
-        duty = Duty(
-            database=database,
-            worker_name=around.name,
-            page=page,
-            slots=self._slots,
-            may_begin=lambda: not self._is_stopping and around.trusts(),
-            on_end=self._note_end,
-            wake=around.wake,
-        )
+        self._page = around.page
+        self._slots = deque(around.page.slots)
+        duty = self._duty()
         self._threads = Threads(configuration.threads, duty)
         self._coroutines = Coroutines(configuration.coroutines, duty)
         self._lanes: tuple[Lane, ...] = (self._threads, self._coroutines)
@@ -87,6 +79,18 @@ class Worker(Actor):
         self._has_news = False  # set by the listener
         interval = configuration.polling_interval.total_seconds()
         self._pace = Pace(interval, hears=self._hears)
+
+    def _duty(self) -> Duty:
+        around = self._around
+        return Duty(
+            database=self.database,
+            worker_name=around.name,
+            page=around.page,
+            slots=self._slots,
+            may_begin=lambda: not self._is_stopping and around.trusts(),
+            on_end=self._note_end,
+            wake=around.wake,
+        )
 
     def start(self) -> None:
         if any(map(is_coroutine, registry.discover().values())):
@@ -150,34 +154,36 @@ class Worker(Actor):
         done = self._outbox.portion()
         room, begun = Count(*(lane.room for lane in self._lanes)), clock.now()
         limit, start = self._limit(room, now=begun), self._progress.start(begun)
-        recorded, claims = settle_and_claim(
-            self.database,
-            [each.performed.outcome for each in done if each.performed],
-            Claiming(
-                process_id=self._around.identity,
-                queues=self._configuration.patterns,
-                limit=limit,
-                is_likely=self._pace.is_busy,
-                start=start,
-                is_news=is_news,
-            ),
+        claiming = Claiming(
+            process_id=self._around.identity,
+            queues=self._configuration.patterns,
+            limit=limit,
+            is_likely=self._pace.is_busy,
+            start=start,
+            is_news=is_news,
         )
+        outcomes = [each.performed.outcome for each in done if each.performed]
+        recorded, claims = settle_and_claim(self.database, outcomes, claiming)
         self._turnaround = clock.now() - begun
         self._announce(done, recorded)
-        if limit:
-            self._hand_over(claims, room, limit)
-        else:
+        if not limit:
             # The next turn comes when there is room, at the latest.
             left = self._capacity.pause(room, now=clock.now())
             return self._reluctant_for or min(left, LONGEST_PAUSE)
-        is_full = len(claims) == limit
+        self._hand_over(claims, room, limit)
+        return self._pause_after(claims, claiming, begun)
+
+    def _pause_after(
+        self, claims: Sequence[Claim], claiming: Claiming, begun: float
+    ) -> float:
+        is_full = len(claims) == claiming.limit
         self._progress.learn(
-            claims, start=start, is_full=is_full, begun=begun, now=clock.now()
+            claims, start=claiming.start, is_full=is_full, begun=begun, now=clock.now()
         )
         if claims:
             self._pace.quicken()
         # There may be more, and even room for it.
-        return 0.0 if is_full or start else self._pace.pause(begun)
+        return 0.0 if is_full or claiming.start else self._pace.pause(begun)
 
     def _look_through(self) -> None:
         ended = self._outbox.collect()

@@ -82,7 +82,7 @@ def expect_coroutines(worker, count):
 def block_the_loop(worker, seconds):
     worker._coroutines._loop = EventLoop()
     worker._coroutines._loop.call_later(lambda: time.sleep(seconds))
-    time.sleep(0.05)
+    time.sleep(0.05)  # until it is in the middle of that
 
 
 class TestLostReplies:

@@ -242,7 +242,7 @@ class TestRaces:
         claiming = Claiming(process_id=process, limit=2)
         with uncommitted(Process.objects.strike_off, process):
             worker = started(settle_and_claim, "default", outcomes, claiming)
-            time.sleep(0.3)
+            time.sleep(0.3)  # far longer than it takes where nobody is in the way
             assert not worker.done(), "it waits for the row of its process"
             # And holds no claim meanwhile: who is about to bury it gets them.
             assert in_thread(store_for("default").settle, outcomes[:1])
