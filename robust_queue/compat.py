@@ -88,13 +88,12 @@ def signal_modules(*, for_backport: bool) -> Iterator[Any]:
         yield sys.modules["django_tasks.signals"]
 
 
-def context_of(task: AnyTask, result: AnyResult) -> "TaskContext[..., Any]":
-    """The context given to a task: of the framework that declared it."""
+def context_class(task: AnyTask) -> type[Any]:
+    """The class of the context given to a task: of the framework that declared it."""
     if getattr(task, "from_backport", False):
-        backported: TaskContext[..., Any]
-        backported = sys.modules["django_tasks"].TaskContext(task_result=result)
+        backported: type[Any] = sys.modules["django_tasks"].TaskContext
         return backported
-    return TaskContext(task_result=result)
+    return TaskContext
 
 
 def belongs_to_backport(backend: BaseTaskBackend) -> bool:
@@ -129,7 +128,7 @@ __all__ = [
     "TypedContext",
     "TypedTask",
     "belongs_to_backport",
-    "context_of",
+    "context_class",
     "is_task",
     "signal_modules",
     "signals",

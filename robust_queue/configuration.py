@@ -14,7 +14,9 @@ from typing import Annotated, Any, NamedTuple, Self
 from django.conf import settings
 from django.core.signals import setting_changed
 
+from robust_queue.defaults import QueueDefaults, TaskDefaults
 from robust_queue.exceptions import ConfigurationError
+from robust_queue.policies import Policy
 from robust_queue.rules import (
     Age,
     AgeOrNever,
@@ -22,6 +24,7 @@ from robust_queue.rules import (
     Count,
     CountOrNone,
     Crew,
+    CrewOrDefault,
     CrewOrNone,
     Database,
     Databases,
@@ -29,6 +32,8 @@ from robust_queue.rules import (
     Flag,
     Handler,
     Interval,
+    IntervalOrNone,
+    Isolation,
     Members,
     Mode,
     Modules,
@@ -60,9 +65,18 @@ class WorkerConfiguration:
     polling_interval: Interval = timedelta(seconds=0.1)
     max_tasks: CountOrNone = None
     max_rss: BytesOrNone = None
+    isolation: Isolation = "thread"
+    isolated: CrewOrDefault = None
+    memory_limit: BytesOrNone = None
+    cpu_limit: IntervalOrNone = None
 
     def __post_init__(self) -> None:
         normalise(self)
+
+    @property
+    def most_isolated(self) -> int:
+        """How many tasks may run in processes of their own at a time."""
+        return self.threads if self.isolated is None else self.isolated
 
     @property
     def patterns(self) -> tuple[str, ...]:
@@ -125,6 +139,9 @@ class ConfigurationOptions:
     enqueue_on_commit: Flag = True
     restore_language: Flag = False
     restore_time_zone: Flag = False
+    task_defaults: TaskDefaults = field(default_factory=Policy)
+    queue_defaults: QueueDefaults = field(default_factory=dict, hash=False)
+    timeout_grace: Interval = timedelta(seconds=5)
     on_thread_error: Handler = None
     _given: frozenset[str] = field(init=False, repr=False, compare=False)
 
@@ -177,6 +194,8 @@ class BackendOptions:
     enqueue_on_commit: Flag
     restore_language: Flag
     restore_time_zone: Flag
+    task_defaults: TaskDefaults
+    queue_defaults: QueueDefaults = field(hash=False)
 
     def __post_init__(self) -> None:
         normalise(self)

@@ -8,13 +8,17 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import Context, ContextVar
-from dataclasses import dataclass
-from datetime import timedelta, tzinfo
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, tzinfo
 from datetime import timezone as fixed_offset
+from functools import cache
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from django.utils import timezone, translation
+
+from .compat import AnyResult, AnyTask, context_class
+from .exceptions import TaskCancelled
 
 if TYPE_CHECKING:
     from .configuration import BackendOptions
@@ -45,14 +49,36 @@ def job_in(context: Context) -> CurrentJob | None:
     return there.job if there else None
 
 
-class _Running:
+def is_cancelled() -> bool:
+    """Has somebody asked for the end of the job that runs here?"""
+    here = _current.get()
+    return here is not None and here.is_cancelled
+
+
+def check_cancelled() -> None:
+    """Raise ``TaskCancelled`` if somebody has asked for the end of this job."""
+    here = _current.get()
+    if here is not None:
+        here.check_cancelled()
+
+
+class Running:
     """A claim whose task runs. What is told of it is made for whoever asks."""
 
-    __slots__ = ("_claim", "_job")
+    __slots__ = ("_claim", "_job", "ends_at", "is_cancelled")
 
     def __init__(self, claim: "Claim") -> None:
         self._claim = claim
         self._job: CurrentJob | None = None
+        # Set by others, and asked for by the task.
+        self.is_cancelled = False
+        # When its timeout or its deadline comes, whichever is first.
+        self.ends_at: datetime | None = None
+
+    def check_cancelled(self) -> None:
+        """Raise ``TaskCancelled`` if somebody has asked for its end."""
+        if self.is_cancelled:
+            raise TaskCancelled("The job was cancelled while it ran.")
 
     @property
     def job(self) -> CurrentJob:
@@ -66,22 +92,60 @@ class _Running:
         return self._job
 
 
-_current: ContextVar[_Running | None] = ContextVar("robust_queue_job", default=None)
+def context_of(task: AnyTask, result: AnyResult, running: Running) -> Any:
+    """What a task that takes its context is given: Django's, and more.
+
+    ``cancelled`` and ``check_cancelled()`` tell whether somebody has asked for its end,
+    ``deadline`` when its time is up.
+    """
+    kind = _class_of_contexts(context_class(task))  # type: ignore[arg-type]
+    return kind(task_result=result, running=running)
+
+
+@cache
+def _class_of_contexts(base: type[Any]) -> type[Any]:
+    # Known to other threads as well, to which a task may hand it.
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class TaskContext(base):  # type: ignore[misc]
+        running: Running = field(repr=False, compare=False)
+
+        @property
+        def cancelled(self) -> bool:
+            return self.running.is_cancelled
+
+        def check_cancelled(self) -> None:
+            self.running.check_cancelled()
+
+        @property
+        def deadline(self) -> datetime | None:
+            return self.running.ends_at
+
+    # It is the framework's to whoever asks where it comes from.
+    TaskContext.__module__ = base.__module__
+    return TaskContext
+
+
+_current: ContextVar[Running | None] = ContextVar("robust_queue_job", default=None)
 
 
 # ── In the worker ──────────────────────────────────────────────────────────────
 
 
-def enter(claim: "Claim") -> None:
+def enter(claim: "Claim", running: Running | None = None) -> None:
     """Surround the task of a claim with what it should find, for good.
 
     To be called in a context that is the task's own: the language and the time zone
     that a task activates are not to be the next one's.
     """
-    running = _Running(claim)
+    running = running or Running(claim)
     _current.set(running)
     if claim.metadata:
         _restore(claim.metadata, running.job)
+
+
+def here() -> Running | None:
+    """What runs here."""
+    return _current.get()
 
 
 @contextmanager
@@ -175,6 +239,11 @@ def remembered(options: "BackendOptions") -> str:
         found["time_zone"] = _name_of(timezone.get_current_timezone())
     known = {name: value for name, value in found.items() if value is not None}
     return json.dumps(known, separators=(",", ":")) if known else ""
+
+
+def remembering(metadata: str, **more: str) -> str:
+    """Return what a job remembers already, and more."""
+    return json.dumps({**_read(metadata), **more}, separators=(",", ":"))
 
 
 def _name_of(zone: tzinfo) -> str | float | None:

@@ -18,6 +18,7 @@ from typing import (
 from django.utils import timezone
 
 from . import registry
+from .backoffs import Backoff, Delays
 from .compat import (
     DEFAULT_TASK_BACKEND_ALIAS,
     DEFAULT_TASK_PRIORITY,
@@ -30,7 +31,8 @@ from .compat import (
     TypedTask,
     task_backends,
 )
-from .policies import Backoff, OnCrash, check_policies
+from .policies import NAMES, Errors, Isolation, OnCrash
+from .policy_readers import checked
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +54,25 @@ class RobustTask(TypedTask[P, R]):
 
     # None: as the backend's ENQUEUE_ON_COMMIT says.
     enqueue_on_commit: bool | None = None
-    # None: one.
+    # What None means is told by Policy: here, that the defaults of the queue hold.
     max_attempts: int | None = None
-    # None: exponential().
     backoff: Backoff | None = None
-    # None: "retry" if more than one attempt was declared, else "fail".
+    retry_on: Errors | None = None
+    discard_on: Errors | None = None
+    timeout: timedelta | None = None
+    deadline: timedelta | None = None
     on_crash: OnCrash | None = None
+    isolation: Isolation | None = None
+    keep_result: timedelta | None = None
+    keep_failure: timedelta | None = None
 
     from_backport: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        check_policies(
-            max_attempts=self.max_attempts, backoff=self.backoff, on_crash=self.on_crash
-        )
+        for name, value in checked(
+            {each: getattr(self, each) for each in NAMES}
+        ).items():
+            object.__setattr__(self, name, value)
         # A dataclass with slots is made twice, which breaks the short super().
         Task.__post_init__(self)
         registry.declare(self)
@@ -156,8 +164,15 @@ def task(
     takes_context: Literal[False] = False,
     enqueue_on_commit: bool | None = None,
     max_attempts: int | None = None,
-    backoff: Backoff | None = None,
+    backoff: Backoff | Delays | None = None,
+    retry_on: type[BaseException] | Sequence[type[BaseException]] | None = None,
+    discard_on: type[BaseException] | Sequence[type[BaseException]] | None = None,
+    timeout: timedelta | float | None = None,
+    deadline: timedelta | float | None = None,
     on_crash: OnCrash | None = None,
+    isolation: Isolation | None = None,
+    keep_result: timedelta | float | None = None,
+    keep_failure: timedelta | float | None = None,
 ) -> _Declare: ...
 @overload
 def task(
@@ -168,8 +183,15 @@ def task(
     takes_context: Literal[True],
     enqueue_on_commit: bool | None = None,
     max_attempts: int | None = None,
-    backoff: Backoff | None = None,
+    backoff: Backoff | Delays | None = None,
+    retry_on: type[BaseException] | Sequence[type[BaseException]] | None = None,
+    discard_on: type[BaseException] | Sequence[type[BaseException]] | None = None,
+    timeout: timedelta | float | None = None,
+    deadline: timedelta | float | None = None,
     on_crash: OnCrash | None = None,
+    isolation: Isolation | None = None,
+    keep_result: timedelta | float | None = None,
+    keep_failure: timedelta | float | None = None,
 ) -> _DeclareWithContext: ...
 def task(
     function: Callable[..., Any] | None = None,

@@ -1,6 +1,10 @@
 """What Robust Queue raises. Errors of Django's own contract stay Django's."""
 
+from datetime import datetime, timedelta
+
 from django.core.exceptions import ImproperlyConfigured
+
+from robust_queue.backoffs import duration
 
 
 class RobustQueueError(Exception):
@@ -41,5 +45,65 @@ class UnknownTaskError(RobustQueueError):
     """A job names a task that this process has not declared."""
 
 
+class IsolationError(RobustQueueError):
+    """A task asks for a process of its own where there is none to be had."""
+
+
 class UndiscardableError(RobustQueueError):
     """A claimed job is running, or about to; it cannot be discarded."""
+
+
+class UnreplaceableError(RobustQueueError):
+    """A job is neither waiting nor failed, or no longer; no other can replace it."""
+
+
+# ── How attempts end ───────────────────────────────────────────────────────────
+
+
+class TaskTimeout(RobustQueueError, TimeoutError):  # noqa: N818 (as in Django's words)
+    """The attempt took longer than its ``timeout``."""
+
+
+class TaskCancelled(RobustQueueError):  # noqa: N818
+    """Somebody has cancelled the job."""
+
+
+class TaskExpired(RobustQueueError):  # noqa: N818
+    """The job came to run after its ``deadline``, when it was of no use any more."""
+
+
+# ── What a task raises to say how it goes on ───────────────────────────────────
+
+
+class Steering(Exception):  # noqa: N818 (these are no errors)
+    """Base of what a task may raise to say what becomes of its job."""
+
+
+class Retry(Steering):
+    """This attempt has failed: try again, after so long if told, else as declared.
+
+    Within ``max_attempts``, or within three attempts where none is declared.
+    """
+
+    def __init__(
+        self, reason: str = "", *, after: timedelta | float | None = None
+    ) -> None:
+        super().__init__(reason)
+        self.after = None if after is None else duration("after", after)
+
+
+class Snooze(Steering):
+    """It is too early: try again at that moment, or so much later.
+
+    That is no failure, and no attempt is used up.
+    """
+
+    def __init__(self, reason: str = "", *, until: datetime | timedelta) -> None:
+        super().__init__(reason)
+        if not isinstance(until, datetime | timedelta):
+            raise TypeError(f"until must be a datetime or a timedelta, not {until!r}.")
+        self.until = until
+
+
+class Discard(Steering):
+    """It is of no use any more: the job ends here, and nobody needs to look at it."""

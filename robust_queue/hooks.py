@@ -58,6 +58,8 @@ class Hook:
 
         # Or Django would judge the receiver by the signature of the function.
         del receive.__wrapped__
+        # Built-in functions have none, and exception trackers ask for it.
+        receive.__module__ = receive.__module__ or __name__
         identity = (self._name, _identity(function))
         # The latest one counts, where a module was imported again.
         self._signal.disconnect(dispatch_uid=identity)

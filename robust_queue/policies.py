@@ -1,146 +1,166 @@
-"""Whether an attempt that went wrong is followed by another one, and when.
+"""What becomes of a job whose attempt went wrong: policies, and pure decisions.
 
-Values and pure decisions: nothing here knows the database, and ``now`` is handed in.
-What a task declares is read from the task as the running code has it, so that a
-change of policy counts for jobs that are already waiting.
+Nothing here knows the database, and ``now`` is handed in. What a task declares is read
+from the task as the running code has it, so that a change of policy counts for jobs
+that are already waiting.
 """
 
 import logging
-import math
-import random
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
-from inspect import iscoroutinefunction
-from typing import Any, Literal, TypeAlias, get_args
+from enum import StrEnum
+from typing import Any, Literal, NamedTuple, TypeAlias
 
-from .compat import AnyTask, InvalidTask
+from .backoffs import LONGEST_DELAY, Backoff, exponential
+from .exceptions import Discard, Retry, TaskCancelled, TaskExpired, TaskTimeout
 
 logger = logging.getLogger("robust_queue")
 
-# Given the exception and the attempt, counted from one: how long to wait before the
-# next one, or None for none at all.
-Backoff: TypeAlias = Callable[[BaseException, int], timedelta | None]
 OnCrash: TypeAlias = Literal["fail", "retry"]
+Isolation: TypeAlias = Literal["thread", "process"]
+Errors: TypeAlias = tuple[type[BaseException], ...]
 
-CRASH_ATTEMPTS = 3
-MOST_ATTEMPTS = 32_000  # what the column holds, with room for an operator's retries
-LONGEST_DELAY = timedelta(days=36_525)
+# Of a task that asks for another attempt, or may be run again after a crash, and does
+# not say how often.
+UNDECLARED_ATTEMPTS = CRASH_ATTEMPTS = 3
+
+DEFAULT_BACKOFF = exponential()
 
 _NOTHING = timedelta(0)
 
 
-# ── Backoff ────────────────────────────────────────────────────────────────────
+class Kind(StrEnum):
+    """In which way a job has failed."""
+
+    ERROR = ""
+    TIMED_OUT = "timed_out"
+    CRASHED = "crashed"
+    CANCELLED = "cancelled"
+    DISCARDED = "discarded"
+    EXPIRED = "expired"
+
+    @property
+    def is_wanted(self) -> bool:
+        """Has somebody meant it to end like that? Then nobody needs to look at it."""
+        return self in (Kind.CANCELLED, Kind.DISCARDED, Kind.EXPIRED)
 
 
-def exponential(
-    base: timedelta | float = 20,
-    *,
-    factor: float = 2,
-    cap: timedelta | float = timedelta(hours=1),
-    jitter: float = 0.1,
-) -> "Exponential":
-    """Wait ``base``, then ``factor`` times as long before each further attempt.
+class Verdict(NamedTuple):
+    """What an attempt that went wrong has come to."""
 
-    Durations are timedeltas or seconds. ``jitter`` is the fraction by which a delay
-    may be shorter or longer, so that what failed together is not tried together. No
-    delay is longer than ``cap``, jitter included.
-    """
-    return Exponential(
-        base=_duration("base", base),
-        factor=_number("factor", factor),
-        cap=_duration("cap", cap),
-        jitter=_number("jitter", jitter),
-    )
+    kind: Kind
+    # None: failed for good.
+    retry_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exponential:
-    """A backoff that grows with each attempt; made by ``exponential()``."""
+class Policy:
+    """What holds for the attempts of a job. None: nothing was said about it."""
 
-    base: timedelta
-    factor: float
-    cap: timedelta
-    jitter: float
+    # None: one.
+    max_attempts: int | None = None
+    # None: exponential().
+    backoff: Backoff | None = None
+    # None: whatever is raised.
+    retry_on: Errors | None = None
+    # None: nothing.
+    discard_on: Errors | None = None
+    # From the start of an attempt, and from the enqueueing of the job. None: no end.
+    timeout: timedelta | None = None
+    deadline: timedelta | None = None
+    # None: "retry" if more than one attempt was declared, else "fail".
+    on_crash: OnCrash | None = None
+    # None: as the worker is configured.
+    isolation: Isolation | None = None
+    # None: as clear_finished_jobs_after and clear_failed_jobs_after say.
+    keep_result: timedelta | None = None
+    keep_failure: timedelta | None = None
 
-    def __post_init__(self) -> None:
-        if self.base <= _NOTHING:
-            raise ValueError(f"base must be longer than zero, got {self.base!r}.")
-        if not self.base <= self.cap <= LONGEST_DELAY:
-            raise ValueError(
-                f"cap must be at least base ({self.base}) and at most "
-                f"{LONGEST_DELAY.days:,} days, got {self.cap}."
-            )
-        if not 1 <= self.factor < math.inf:
-            raise ValueError(f"factor must be at least 1, got {self.factor!r}.")
-        if not 0 <= self.jitter <= 1:
-            raise ValueError(f"jitter must be between 0 and 1, got {self.jitter!r}.")
-
-    def __call__(self, exception: BaseException, attempt: int) -> timedelta:
-        cap = self.cap.total_seconds()
-        # Room for the jitter is left below the cap: jobs that have reached it would
-        # otherwise be tried again at the very same time.
-        delay = min(self._undisturbed(attempt), cap / (1 + self.jitter))
-        spread = random.uniform(-self.jitter, self.jitter)  # noqa: S311
-        return min(timedelta(seconds=delay * (1 + spread)), self.cap)
-
-    def _undisturbed(self, attempt: int) -> float:
-        try:
-            growth = float(self.factor) ** max(attempt - 1, 0)
-        except OverflowError:
-            return math.inf
-        return self.base.total_seconds() * growth
+    @property
+    def is_timed(self) -> bool:
+        """Is there an end to the time of an attempt?"""
+        return self.timeout is not None or self.deadline is not None
 
 
-def _duration(name: str, value: Any) -> timedelta:
-    if isinstance(value, timedelta):
-        return value
-    seconds = _number(name, value, "a timedelta or a number of seconds")
-    try:
-        return timedelta(seconds=seconds)
-    except OverflowError:
-        raise ValueError(f"{name} is out of reach: {value!r}.") from None
+NAMES = tuple(each.name for each in fields(Policy))
 
 
-def _number(name: str, value: Any, demand: str = "a number") -> float:
-    # Not isinstance: True is no number here.
-    if type(value) not in (int, float) or not abs(value) <= sys.float_info.max:
-        raise ValueError(f"{name} must be {demand}, got {value!r}.")
-    return float(value)
+def merged(*declared: object) -> Policy:
+    """What the first of these says, else the second, and so on.
 
-
-DEFAULT_BACKOFF = exponential()
+    Any object will do: a task of another backend has declared nothing.
+    """
+    said = {name: [getattr(each, name, None) for each in declared] for name in NAMES}
+    return Policy(
+        **{
+            name: next((value for value in values if value is not None), None)
+            for name, values in said.items()
+        }
+    )
 
 
 # ── Decisions ──────────────────────────────────────────────────────────────────
 
 
-def retry_at(
-    task: AnyTask | None, error: BaseException, *, attempts: int, now: datetime
-) -> datetime | None:
-    """When an attempt that raised is followed by another one; None: never.
+def judge(
+    policy: Any,
+    error: BaseException,
+    *,
+    attempts: int,
+    now: datetime,
+    enqueued_at: datetime | None = None,
+    who: str = "",
+) -> Verdict:
+    """What becomes of a job whose attempt has raised this.
 
-    ``attempts`` counts those that were begun, this one included.
+    ``attempts`` counts those that were begun, this one included. A timeout is judged
+    as a timeout: that it is an OSError as well does not make it a fault of the network.
     """
-    if attempts >= (_max_attempts(task) or 1):
-        return None
-    return _after_backoff(task, error, attempts, now)
+    kind = _kind_of(policy, error)
+    if kind.is_wanted or not _is_to_be_retried(policy, error):
+        return Verdict(kind)
+    if attempts >= _attempts_granted(policy, error):
+        return Verdict(kind)
+    moment = _after_delay(policy, error, attempts, now, who)
+    return Verdict(kind, None if _is_too_late(policy, moment, enqueued_at) else moment)
+
+
+def judge_crash(
+    policy: Any,
+    error: BaseException,
+    *,
+    attempts: int,
+    now: datetime,
+    enqueued_at: datetime | None = None,
+    who: str = "",
+) -> Verdict:
+    """Likewise of a job whose process has died."""
+    moment = None
+    if may_run_again(policy, attempts=attempts):
+        moment = _after_backoff(policy, error, attempts, now, who)
+    if _is_too_late(policy, moment, enqueued_at):
+        moment = None
+    return Verdict(Kind.CRASHED, moment)
+
+
+def retry_at(
+    policy: Any, error: BaseException, *, attempts: int, now: datetime
+) -> datetime | None:
+    """When an attempt that raised is followed by another one; None: never."""
+    return judge(policy, error, attempts=attempts, now=now).retry_at
 
 
 def retry_at_after_crash(
-    task: AnyTask | None, error: BaseException, *, attempts: int, now: datetime
+    policy: Any, error: BaseException, *, attempts: int, now: datetime
 ) -> datetime | None:
     """When an attempt whose process died is followed by another one; None: never."""
-    if not may_run_again(task, attempts=attempts):
-        return None
-    return _after_backoff(task, error, attempts, now)
+    return judge_crash(policy, error, attempts=attempts, now=now).retry_at
 
 
-def may_run_again(task: AnyTask | None, *, attempts: int) -> bool:
+def may_run_again(policy: Any, *, attempts: int) -> bool:
     """Would a crash of this attempt lead to another run, if its backoff agrees?"""
-    declared = _max_attempts(task)
-    match getattr(task, "on_crash", None):
+    declared = _max_attempts(policy)
+    match getattr(policy, "on_crash", None):
         case "fail":
             return False
         case "retry":
@@ -150,15 +170,78 @@ def may_run_again(task: AnyTask | None, *, attempts: int) -> bool:
             return attempts < (declared or 1)
 
 
-def _max_attempts(task: AnyTask | None) -> int | None:
+def expires_at(policy: Any, enqueued_at: datetime) -> datetime | None:
+    """From when on a job is not worth doing any more; None: it always is."""
+    deadline: timedelta | None = getattr(policy, "deadline", None)
+    return None if deadline is None else enqueued_at + deadline
+
+
+def ends_at(policy: Policy, enqueued_at: datetime, *, now: datetime) -> datetime | None:
+    """When the time of an attempt that begins now is up, in whichever way."""
+    deadline = expires_at(policy, enqueued_at)
+    if policy.timeout is None:
+        return deadline
+    ends = now + policy.timeout
+    return ends if deadline is None else min(ends, deadline)
+
+
+def _kind_of(policy: Any, error: BaseException) -> Kind:
+    match error:
+        case TaskCancelled():
+            return Kind.CANCELLED
+        case TaskExpired():
+            return Kind.EXPIRED
+        case Discard():
+            return Kind.DISCARDED
+        case TaskTimeout():
+            is_dropped = TaskTimeout in (getattr(policy, "discard_on", None) or ())
+            return Kind.DISCARDED if is_dropped else Kind.TIMED_OUT
+        case Retry():
+            return Kind.ERROR
+    dropped = getattr(policy, "discard_on", None) or ()
+    return Kind.DISCARDED if isinstance(error, dropped) else Kind.ERROR
+
+
+def _is_to_be_retried(policy: Any, error: BaseException) -> bool:
+    listed: Errors | None = getattr(policy, "retry_on", None)
+    if isinstance(error, Retry):
+        return True
+    if isinstance(error, TaskTimeout):
+        return TaskTimeout in (listed or ())
+    return listed is None or isinstance(error, listed)
+
+
+def _attempts_granted(policy: Any, error: BaseException) -> int:
+    undeclared = UNDECLARED_ATTEMPTS if isinstance(error, Retry) else 1
+    return _max_attempts(policy) or undeclared
+
+
+def _max_attempts(policy: Any) -> int | None:
     # Neither a task that is gone nor one of another backend has declared any.
-    return getattr(task, "max_attempts", None)
+    return getattr(policy, "max_attempts", None)
+
+
+def _is_too_late(
+    policy: Any, moment: datetime | None, enqueued_at: datetime | None
+) -> bool:
+    if moment is None or enqueued_at is None:
+        return False
+    ends = expires_at(policy, enqueued_at)
+    return ends is not None and moment > ends
+
+
+def _after_delay(
+    policy: Any, error: BaseException, attempts: int, now: datetime, who: str
+) -> datetime | None:
+    if isinstance(error, Retry) and error.after is not None:
+        return now + min(max(error.after, _NOTHING), LONGEST_DELAY)
+    return _after_backoff(policy, error, attempts, now, who)
 
 
 def _after_backoff(
-    task: AnyTask | None, error: BaseException, attempts: int, now: datetime
+    policy: Any, error: BaseException, attempts: int, now: datetime, who: str
 ) -> datetime | None:
-    backoff: Backoff = getattr(task, "backoff", None) or DEFAULT_BACKOFF
+    backoff: Backoff = getattr(policy, "backoff", None) or DEFAULT_BACKOFF
     try:
         delay = _sensible(backoff(error, attempts))
     except BaseException:
@@ -166,7 +249,7 @@ def _after_backoff(
         # there is another one must not depend on this.
         logger.exception(
             "The backoff of %s failed: the default is used instead.",
-            getattr(task, "module_path", task),
+            who or getattr(policy, "module_path", policy),
         )
         delay = DEFAULT_BACKOFF(error, attempts)
     return None if delay is None else now + delay
@@ -180,27 +263,3 @@ def _sensible(delay: Any) -> timedelta | None:
     if not _NOTHING <= delay <= LONGEST_DELAY:
         raise ValueError(f"A backoff returned a delay that is out of reach: {delay!r}.")
     return delay
-
-
-# ── Declarations ───────────────────────────────────────────────────────────────
-
-
-def check_policies(*, max_attempts: Any, backoff: Any, on_crash: Any) -> None:
-    """Refuse what a task cannot declare; None means that it declares nothing."""
-    if max_attempts is not None and not _is_count(max_attempts):
-        raise InvalidTask(
-            f"max_attempts must be a whole number from 1 to {MOST_ATTEMPTS:,}, got "
-            f"{max_attempts!r}."
-        )
-    if backoff is not None and (not callable(backoff) or iscoroutinefunction(backoff)):
-        raise InvalidTask(
-            "backoff must be a function of the exception and the attempt that returns "
-            f"a timedelta or None, such as exponential(), got {backoff!r}."
-        )
-    if on_crash is not None and on_crash not in get_args(OnCrash):
-        raise InvalidTask(f"on_crash must be 'fail' or 'retry', got {on_crash!r}.")
-
-
-def _is_count(value: Any) -> bool:
-    # Not isinstance: True is no count.
-    return type(value) is int and 1 <= value <= MOST_ATTEMPTS

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 from functools import cache
 from inspect import iscoroutinefunction
-from typing import Annotated, Any, NamedTuple, cast
+from typing import Annotated, Any, Literal, NamedTuple, Protocol, cast
 
 from robust_queue.exceptions import ConfigurationError
 
@@ -65,7 +65,7 @@ class Rule(NamedTuple):
         try:
             self.read(value)
         except (ValueError, TypeError, OverflowError):
-            yield _senseless(path, value, self.demand)
+            yield senseless(path, value, self.demand)
 
 
 class Members(NamedTuple):
@@ -81,13 +81,20 @@ class Members(NamedTuple):
 
     def problems(self, path: str, value: Any) -> Problems:
         if not isinstance(value, list | tuple | None):
-            yield _senseless(path, value, "a list, or None for the defaults")
+            yield senseless(path, value, "a list, or None for the defaults")
             return
         for index, form in enumerate(value or ()):
             yield from form_problems(f"{path}[{index}]", form, self.kind)
 
 
-Rules = Mapping[str, Rule | Members]
+class Ruling(Protocol):
+    """What reads the value of an option, and tells what is wrong with it."""
+
+    def read(self, value: Any) -> Any: ...
+    def problems(self, path: str, value: Any) -> Problems: ...
+
+
+Rules = Mapping[str, Ruling]
 
 
 @cache
@@ -112,20 +119,20 @@ def form_problems(path: str, form: Any, kind: type) -> Problems:
     if isinstance(form, Mapping):
         yield from dict_problems(path, form, rules_of(kind))
     elif not isinstance(form, kind):
-        yield _senseless(path, form, f"a dict or a {kind.__name__}")
+        yield senseless(path, form, f"a dict or a {kind.__name__}")
 
 
 def dict_problems(path: str, form: Any, rules: Rules) -> Problems:
     """Yield what is wrong with a dict whose keys have these rules."""
     if not isinstance(form, Mapping):
-        yield _senseless(path, form, "a dict")
+        yield senseless(path, form, "a dict")
         return
     for name, value in form.items():
         where = f"{path}[{name!r}]"
         if name in rules:
             yield from rules[name].problems(where, value)
         else:
-            yield _unknown(where, name, rules)
+            yield unknown(where, name, rules)
 
 
 def silence_problems(
@@ -152,11 +159,13 @@ def raise_first(problems: Iterable[ConfigurationError]) -> None:
         raise problem
 
 
-def _senseless(path: str, value: Any, demand: str) -> ConfigurationError:
+def senseless(path: str, value: Any, demand: str) -> ConfigurationError:
+    """What to say of a value that an option does not accept."""
     return ConfigurationError(path, f"is {value!r}.", f"It must be {demand}.")
 
 
-def _unknown(path: str, name: Any, known: Iterable[str]) -> UnknownOptionError:
+def unknown(path: str, name: Any, known: Iterable[str]) -> UnknownOptionError:
+    """What to say of a name that is no option."""
     spellings = {option.lower(): option for option in known}
     close = get_close_matches(str(name).lower(), spellings, n=1)
     guess = "".join(f"Did you mean {spellings[match]!r}? " for match in close)
@@ -228,6 +237,7 @@ _CREW_OR_NONE = Rule(
     f"a whole number from 0 to {MOST_AT_ONCE:,}",
     lambda n: type(n) is int and 0 <= n <= MOST_AT_ONCE,
 )
+_ISOLATION = Rule("'thread' or 'process'", lambda how: how in ("thread", "process"))
 _FLAG = Rule("True or False", lambda flag: type(flag) is bool)
 _ALIAS = Rule("an alias of DATABASES", _is_name)
 _ALIASES = Rule("a list of aliases of DATABASES", _are_names, _listed)
@@ -241,11 +251,14 @@ _FILE = Rule("the path of a file", _is_name, os.fspath)
 Age = Annotated[timedelta, _AGE]
 AgeOrNever = Annotated[timedelta | None, _or_none(_AGE)]
 Interval = Annotated[timedelta, _INTERVAL]
+IntervalOrNone = Annotated[timedelta | None, _or_none(_INTERVAL)]
 Count = Annotated[int, _COUNT]
 CountOrNone = Annotated[int | None, _or_none(_COUNT)]
 BytesOrNone = Annotated[int | None, _or_none(_BYTES)]
 Crew = Annotated[int, _CREW]
 CrewOrNone = Annotated[int, _CREW_OR_NONE]
+CrewOrDefault = Annotated[int | None, _or_none(_CREW_OR_NONE)]
+Isolation = Annotated[Literal["thread", "process"], _ISOLATION]
 Flag = Annotated[bool, _FLAG]
 Database = Annotated[str | None, _or_none(_ALIAS)]
 Databases = Annotated[Sequence[str], _ALIASES]

@@ -37,6 +37,10 @@ queue_resumed = Signal()
 # and ``retry_at``; the sender is the class of the backend.
 attempt_failed = Signal()
 
+# A task has asked for a later moment. With ``task_result``, ``reason`` (its text, or
+# none) and ``until``; the sender is the class of the backend.
+attempt_snoozed = Signal()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessFacts:

@@ -27,7 +27,8 @@ def connections_needed(options: ConfigurationOptions, *, listens: bool = False) 
 def connections_of(worker: WorkerConfiguration, *, listens: bool = False) -> int:
     """The connections that one process of this worker holds at most."""
     coroutines = COROUTINES if worker.coroutines else 0
-    return CHILD + worker.threads + coroutines + listens
+    isolated = worker.most_isolated if worker.isolation == "process" else 0
+    return CHILD + worker.threads + coroutines + isolated + listens
 
 
 def worker_processes(options: ConfigurationOptions) -> int:

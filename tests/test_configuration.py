@@ -20,6 +20,7 @@ from robust_queue.configuration import (
     problems,
 )
 from robust_queue.exceptions import ConfigurationError
+from robust_queue.policies import Policy
 
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
@@ -49,6 +50,10 @@ class TestDefaults:
             "polling_interval": timedelta(seconds=0.1),
             "max_tasks": None,
             "max_rss": None,
+            "isolation": "thread",
+            "isolated": None,
+            "memory_limit": None,
+            "cpu_limit": None,
         }
 
     def test_of_a_dispatcher(self):
@@ -85,6 +90,9 @@ class TestDefaults:
             "enqueue_on_commit": True,
             "restore_language": False,
             "restore_time_zone": False,
+            "task_defaults": asdict(Policy()),
+            "queue_defaults": {},
+            "timeout_grace": timedelta(seconds=5),
             "on_thread_error": None,
         }
 

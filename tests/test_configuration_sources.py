@@ -21,6 +21,7 @@ from robust_queue.configuration import (
     problems,
 )
 from robust_queue.exceptions import ConfigurationError
+from robust_queue.policies import Policy
 
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
@@ -177,6 +178,8 @@ class TestBackendOptions:
             "enqueue_on_commit": True,
             "restore_language": False,
             "restore_time_zone": False,
+            "task_defaults": asdict(Policy()),
+            "queue_defaults": {},
         }
 
     @pytest.mark.parametrize(

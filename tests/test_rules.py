@@ -157,7 +157,8 @@ class TestUnknownNames:
         assert problem.cure == (
             "Did you mean 'threads'?"
             " The options are queues, threads, coroutines, processes,"
-            " polling_interval, max_tasks, max_rss."
+            " polling_interval, max_tasks, max_rss,"
+            " isolation, isolated, memory_limit, cpu_limit."
         )
 
     def test_no_guess_is_made_where_nothing_is_similar(self, settings):

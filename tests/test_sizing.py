@@ -51,6 +51,12 @@ class TestArithmetic:
         worker = WorkerConfiguration(threads=2, coroutines=200)
         assert connections_of(worker) == 2 + 2 + 2
 
+    def test_isolated_tasks_have_one_each(self):
+        worker = WorkerConfiguration(threads=2, coroutines=0, isolation="process")
+        assert connections_of(worker) == 2 + 2 + 2
+        few = WorkerConfiguration(isolation="process", coroutines=0, isolated=1)
+        assert connections_of(few) == 2 + 3 + 1
+
     def test_a_host_without_workers(self):
         options = ConfigurationOptions(workers=[], dispatchers=[])
         assert connections_needed(options, listens=True) == 3

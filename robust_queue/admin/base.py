@@ -89,6 +89,8 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         lookups = self.id_lookups if identity and self.id_lookups else self.name_lookups
         value = identity if lookups is self.id_lookups else term
         conditions = [(lookup, value) for lookup in lookups]
+        if not conditions:
+            return queryset.none(), False
         return queryset.filter(Q(*conditions, _connector=Q.OR)), False
 
 

@@ -1,34 +1,28 @@
 """Where jobs stand: one list per state."""
 
-from collections.abc import Iterable
 from typing import Any
-from uuid import UUID
 
 from django.contrib import admin
-from django.contrib.admin.models import CHANGE, DELETION
-from django.db import router
 from django.db.models import OuterRef, QuerySet, Subquery
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils.text import Truncator
-from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from robust_queue.lifecycle.discard import discard_all
-from robust_queue.lifecycle.retry import retry_all
 from robust_queue.models import (
     BlockedExecution,
     ClaimedExecution,
     FailedExecution,
     FinishedExecution,
-    Job,
     Process,
     ReadyExecution,
     ScheduledExecution,
 )
 
 from . import display
-from .base import REACH, JobRowAdmin, record
-from .filters import ExceptionFilter, JobQueueFilter, QueueFilter
+from .acting import RETRY, CancellableAdmin, DiscardableAdmin
+from .base import JobRowAdmin
+from .filters import ExceptionFilter, JobQueueFilter, KindFilter, QueueFilter
+from .rerunning import RerunnableAdmin
 
 MESSAGE_WIDTH = 80
 
@@ -40,8 +34,14 @@ class WaitingAdmin(JobRowAdmin):
     readonly_fields = ["job_link", "task", "shown_arguments"]
 
 
+class StoppableAdmin(CancellableAdmin, DiscardableAdmin, WaitingAdmin):
+    """Rows of jobs that nobody has begun to run."""
+
+    actions: Any = ("cancel_selected", "discard_selected")
+
+
 @admin.register(ReadyExecution)
-class ReadyAdmin(WaitingAdmin):
+class ReadyAdmin(StoppableAdmin):
     """What workers take next, in their order."""
 
     list_display = [
@@ -65,7 +65,7 @@ class ReadyAdmin(WaitingAdmin):
 
 
 @admin.register(ScheduledExecution)
-class ScheduledAdmin(WaitingAdmin):
+class ScheduledAdmin(StoppableAdmin):
     """What is due next."""
 
     list_display = [
@@ -81,7 +81,7 @@ class ScheduledAdmin(WaitingAdmin):
 
 
 @admin.register(BlockedExecution)
-class BlockedAdmin(WaitingAdmin):
+class BlockedAdmin(StoppableAdmin):
     """What waits for a slot of its concurrency key."""
 
     list_display = [
@@ -97,7 +97,7 @@ class BlockedAdmin(WaitingAdmin):
 
 
 @admin.register(ClaimedExecution)
-class ClaimedAdmin(WaitingAdmin):
+class ClaimedAdmin(CancellableAdmin, WaitingAdmin):
     """What workers have, the oldest first."""
 
     list_display = [
@@ -161,11 +161,12 @@ class FinishedAdmin(JobRowAdmin):
 
 
 @admin.register(FailedExecution)
-class FailedAdmin(JobRowAdmin):
+class FailedAdmin(DiscardableAdmin, RerunnableAdmin):
     """What has failed for good, the latest first, until someone decides."""
 
     list_display = [
         "task",
+        "kind",
         "exception",
         "summary",
         "finished_at",
@@ -173,13 +174,14 @@ class FailedAdmin(JobRowAdmin):
         "attempts",
         "job_id",
     ]
-    list_filter = [ExceptionFilter, JobQueueFilter, "finished_at"]
+    list_filter = [KindFilter, ExceptionFilter, JobQueueFilter, "finished_at"]
     wide_columns = (*JobRowAdmin.wide_columns, "traceback")
     ordering = ["-finished_at"]
     fields = [
         "job_link",
         "task",
         "shown_arguments",
+        "kind",
         "exception_class",
         "shown_message",
         "shown_traceback",
@@ -197,23 +199,13 @@ class FailedAdmin(JobRowAdmin):
         "shown_traceback",
         "queue",
     ]
-    actions = ["retry_selected", "discard_selected"]
+    actions: Any = ("retry_selected", "discard_selected")
 
     @admin.action(description=_("Retry selected jobs"), permissions=["operate"])
-    def retry_selected(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
-        jobs = _chosen(rows)
-        count = retry_all(router.db_for_write(FailedExecution), _ids(jobs))
-        record(request, jobs, CHANGE, gettext("Retried."))
-        message = ngettext("%d job retried.", "%d jobs retried.", count)
-        self.message_user(request, message % count)
-
-    @admin.action(description=_("Discard selected jobs"), permissions=["discard"])
-    def discard_selected(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
-        jobs = _chosen(rows)
-        count = discard_all(router.db_for_write(FailedExecution), _ids(jobs))
-        record(request, jobs, DELETION)
-        message = ngettext("%d job discarded.", "%d jobs discarded.", count)
-        self.message_user(request, message % count)
+    def retry_selected(
+        self, request: HttpRequest, rows: QuerySet[Any]
+    ) -> HttpResponse | None:
+        return self.act(RETRY, request, rows)
 
     @admin.display(description=_("exception"))
     def exception(self, row: FailedExecution) -> str:
@@ -227,14 +219,3 @@ class FailedAdmin(JobRowAdmin):
     @admin.display(description=_("queue"))
     def queue(self, row: FailedExecution) -> str:
         return str(row.job.queue_name)
-
-
-def _chosen(rows: QuerySet[Any]) -> list[Job]:
-    """The jobs to act on, with what names them and without their arguments."""
-    # No more than the list has counted: "all 10,000" must not mean a million.
-    named = rows.values_list("pk", "job__task_path")[:REACH]
-    return [Job(id=job_id, task_path=path) for job_id, path in named]
-
-
-def _ids(jobs: Iterable[Job]) -> list[UUID]:
-    return [job.id for job in jobs]

@@ -10,11 +10,13 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from robust_queue.lifecycle.queues import queue_names
+from robust_queue.lifecycle.selection import KINDS
 from robust_queue.models import FailedExecution, Job
+from robust_queue.models.attempts import KINDS as LABELS
 
 from .display import STATES
 
-# The latest failures tell which exceptions there are to choose from.
+# The latest failures tell which exceptions and queues there are to choose from.
 LOOKED_AT = 1_000
 
 Choices = Iterable[tuple[Any, Any]]
@@ -52,9 +54,27 @@ class QueueFilter(admin.SimpleListFilter):
 
 
 class JobQueueFilter(QueueFilter):
-    """The queue that the job of a row names."""
+    """The queue of a failed job. Nothing else may wait there any more."""
 
     column = "job__queue_name"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Choices:
+        return [(name, name) for name in _of_latest_failures(self.column)]
+
+
+class KindFilter(admin.SimpleListFilter):
+    """In which way a job has failed."""
+
+    title = _("kind")
+    parameter_name = "kind"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Choices:
+        labels: dict[str, Any] = dict(LABELS)
+        return [(word, labels[kind.value]) for word, kind in KINDS.items()]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        kind = KINDS.get(self.value() or "")
+        return queryset if kind is None else queryset.filter(kind=kind)
 
 
 class ExceptionFilter(admin.SimpleListFilter):
@@ -64,11 +84,15 @@ class ExceptionFilter(admin.SimpleListFilter):
     parameter_name = "exception"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Choices:
-        latest = FailedExecution.objects.order_by("-finished_at")
-        names = latest.values_list("exception_class", flat=True)[:LOOKED_AT]
-        return [(name, name.rpartition(".")[2]) for name in sorted(set(names))]
+        names = _of_latest_failures("exception_class")
+        return [(name, name.rpartition(".")[2]) for name in names]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         return (
             queryset.filter(exception_class=self.value()) if self.value() else queryset
         )
+
+
+def _of_latest_failures(column: str) -> list[str]:
+    latest = FailedExecution.objects.order_by("-finished_at")
+    return sorted(set(latest.values_list(column, flat=True)[:LOOKED_AT]))

@@ -6,7 +6,7 @@ from django.contrib import admin
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from robust_queue.models import Attempt, Job
+from robust_queue.models import Attempt, IsolatedRun, Job
 from robust_queue.models.jobs import JobQuerySet
 
 from . import display
@@ -14,8 +14,23 @@ from .base import JobRowAdmin, ReadOnlyAdmin
 from .filters import QueueFilter, StateFilter
 
 
-class AttemptInline(admin.TabularInline):  # type: ignore[type-arg]
-    """The attempts before the latest, on the page of their job."""
+class PastInline(admin.TabularInline):  # type: ignore[type-arg]
+    """What is kept of a job's past, on its page."""
+
+    ordering = ["attempts"]
+    extra = 0
+    can_delete = False
+    show_change_link = True
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+class AttemptInline(PastInline):
+    """The attempts before the latest."""
 
     model = Attempt
     readonly_fields = [
@@ -23,20 +38,22 @@ class AttemptInline(admin.TabularInline):  # type: ignore[type-arg]
         "worker_id",
         "started_at",
         "finished_at",
+        "kind",
         "exception_class",
     ]
     fields = [*readonly_fields]
-    ordering = ["attempts"]
-    extra = 0
-    can_delete = False
-    show_change_link = True
     verbose_name_plural = _("earlier attempts")
 
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
+class IsolatedRunInline(PastInline):
+    """The processes in which it was run, if it had any of its own."""
+
+    model = IsolatedRun
+    readonly_fields = [
+        *("attempts", "node", "pid", "reserved_at", "started_at", "finished_at"),
+        "exit",
+    ]
+    fields = [*readonly_fields]
 
 
 @admin.register(Job)
@@ -77,7 +94,7 @@ class JobAdmin(ReadOnlyAdmin):
         "shown_metadata",
     ]
     readonly_fields = ["id", "execution", "shown_arguments", "shown_metadata"]
-    inlines = [AttemptInline]
+    inlines = [AttemptInline, IsolatedRunInline]
 
     def get_queryset(self, request: HttpRequest) -> JobQuerySet:
         jobs: Any = super().get_queryset(request)
@@ -114,6 +131,7 @@ class AttemptAdmin(JobRowAdmin):
     list_display = [
         "task",
         "attempts",
+        "kind",
         "exception_class",
         "worker_id",
         "started_at",
@@ -129,8 +147,30 @@ class AttemptAdmin(JobRowAdmin):
         "worker_id",
         "started_at",
         "finished_at",
+        "kind",
         "exception_class",
         "shown_message",
         "shown_traceback",
     ]
     readonly_fields = ["job_link", "task", "shown_message", "shown_traceback"]
+
+
+@admin.register(IsolatedRun)
+class IsolatedRunAdmin(JobRowAdmin):
+    """Tasks in processes of their own: where, since when, and what they wrote."""
+
+    list_display = [
+        *("task", "attempts", "node", "pid", "started_at", "finished_at", "exit"),
+        "job_id",
+    ]
+    wide_columns = (*JobRowAdmin.wide_columns, "output")
+    ordering = ["-pk"]
+    fields = [
+        *("job_link", "task", "attempts", "node", "pid"),
+        *("reserved_at", "started_at", "finished_at", "exit", "shown_output"),
+    ]
+    readonly_fields = ["job_link", "task", "shown_output"]
+
+    @admin.display(description=_("output"))
+    def shown_output(self, run: IsolatedRun) -> Any:
+        return display.block(run.output)

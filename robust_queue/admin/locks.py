@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib import admin
 from django.utils.translation import gettext_lazy as _
 
-from robust_queue.models import Job, Semaphore, UniqueLock
+from robust_queue.models import Cancellation, Job, Semaphore, UniqueLock
 
 from . import display
 from .base import ReadOnlyAdmin
@@ -19,6 +19,22 @@ class SemaphoreAdmin(ReadOnlyAdmin):
     name_lookups = ("key",)
     search_help_text = _("The whole key.")
     ordering = ["key"]
+
+
+@admin.register(Cancellation)
+class CancellationAdmin(ReadOnlyAdmin):
+    """Whose end somebody has asked for while they ran."""
+
+    list_display = ["job_id", "requested_at"]
+    id_lookups = ("job_id",)
+    search_help_text = _("The id of a job.")
+    ordering = ["requested_at"]
+    fields = ["job_link", "requested_at"]
+    readonly_fields = ["job_link"]
+
+    @admin.display(description=_("job"))
+    def job_link(self, request: Cancellation) -> Any:
+        return display.link(self.admin_site, Job, request.job_id, request.job_id)
 
 
 @admin.register(UniqueLock)

@@ -18,6 +18,7 @@ from robust_queue.models import (
     ClaimedExecution,
     FailedExecution,
     FinishedExecution,
+    IsolatedRun,
     Job,
     Process,
     ReadyExecution,
@@ -111,7 +112,7 @@ def _in_both(database: str, first: str, second: str) -> Offenders:
 
 
 def _orphaned(database: str) -> tuple[str, ...]:
-    models: list[type[Model]] = [*STATES.values(), Attempt]
+    models: list[type[Model]] = [*STATES.values(), Attempt, IsolatedRun]
     return named(*(_without_job(database, model) for model in models))
 
 

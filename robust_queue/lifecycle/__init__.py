@@ -10,6 +10,10 @@
                                         └────────retry───────── failed   ◀────────┘
 
     discard: scheduled, ready, blocked or failed ──▶ gone
+    rerun:   scheduled, ready, blocked or failed ──▶ gone, with a new job in its place
+    clear:   finished or failed, long ago ──▶ gone
+    cancel:  scheduled, ready or blocked ──▶ failed; claimed ──▶ asked to end
 
-``results`` tells where a job stands, ``announce`` tells the world.
+``selection`` tells which jobs are meant where many are, ``results`` where a job stands,
+and ``announce`` tells the world.
 """

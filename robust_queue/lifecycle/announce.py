@@ -4,6 +4,7 @@ Whoever listens cannot harm the job it hears of.
 """
 
 import logging
+from datetime import datetime
 
 from robust_queue.compat import (
     AnyResult,
@@ -16,6 +17,7 @@ from robust_queue.compat import (
 from robust_queue.reports import report
 from robust_queue.signals import (
     attempt_failed,
+    attempt_snoozed,
     brief_ways,
     has_listeners,
     nothing_left_open,
@@ -93,6 +95,18 @@ def retried(
             reason=_in_one_line(failure),
             duration=(failure.finished_at - failure.started_at).total_seconds(),
             retry_at=failure.retry_at,
+        )
+
+
+def snoozed(result: AnyResult, error: BaseException | None, until: datetime) -> None:
+    """A task has asked for a later moment; that is recorded."""
+    with nothing_left_open("A receiver of attempt_snoozed"):
+        tell(
+            attempt_snoozed,
+            _sender(result.backend),
+            task_result=result,
+            reason=" ".join(str(error or "").split())[:SHOWN_LENGTH],
+            until=until,
         )
 
 

@@ -1,13 +1,23 @@
 """Waiting or failed ──▶ gone."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import partial
 from uuid import UUID
 
 from robust_queue.exceptions import UndiscardableError
 from robust_queue.models import ClaimedExecution
 from robust_queue.stores import store_for
 
-BATCH_SIZE = 500
+from .selection import (
+    BATCH_SIZE,
+    STATES_TO_LEAVE,
+    OnProgress,
+    Tally,
+    Wanted,
+    in_batches,
+    standing,
+)
 
 
 def discard(database: str, job_id: UUID | str) -> bool:
@@ -34,3 +44,26 @@ def discard_all(database: str, job_ids: Iterable[UUID | str]) -> int:
     store = store_for(database)
     batches = range(0, len(wanted), BATCH_SIZE)
     return sum(store.discard(wanted[i : i + BATCH_SIZE]) for i in batches)
+
+
+def discard_matching(
+    database: str, wanted: Wanted, *, on_progress: OnProgress | None = None
+) -> Tally:
+    """Delete every job that matches and is waiting or has failed.
+
+    Passed over is what somebody else has got hold of meanwhile: a job that a worker has
+    claimed, or a failed one that was retried.
+    """
+    if wanted.state not in STATES_TO_LEAVE:
+        raise UndiscardableError(f"Jobs that are {wanted.state} cannot be discarded.")
+    change = partial(_discard_batch, database, STATES_TO_LEAVE[wanted.state])
+    return in_batches(database, wanted, change, on_progress)
+
+
+def _discard_batch(database: str, states: Sequence[str], ids: Sequence[UUID]) -> Tally:
+    done = store_for(database).discard(ids, states)
+    if done == len(ids):
+        return Tally(done, done)
+    left = Counter(standing(database, ids).values())
+    gone = Counter(gone=len(ids) - done - left.total())
+    return Tally(len(ids), done, dict(left + gone))

@@ -5,14 +5,13 @@ Everything that can be wrong is found before the first row is written.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import MAXYEAR, MINYEAR, UTC, datetime
+from datetime import datetime
 from functools import lru_cache, partial
 from inspect import Parameter, Signature, signature
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from django.conf import settings
 from django.db import Error, connections, transaction
 from django.utils import timezone
 
@@ -34,6 +33,7 @@ from robust_queue.stores import store_for
 from robust_queue.stores.rows import NewJob
 
 from . import announce
+from .moments import as_stored
 from .names import check_queue_name
 from .wake import wake
 
@@ -124,6 +124,12 @@ def _deliver(prepared: Sequence[Prepared], awaited: str | None) -> None:
 def _write_now(prepared: Sequence[Prepared]) -> None:
     database = prepared[0].destination.database
     _insert([each.job for each in prepared], database)
+    tell(prepared)
+
+
+def tell(prepared: Sequence[Prepared]) -> None:
+    """Wake idle workers for jobs that are written, and announce them."""
+    database = prepared[0].destination.database
     ready = {each.job.queue_name for each in prepared if each.job.is_due}
     if ready:
         wake(database, ready)
@@ -153,19 +159,9 @@ def _moment(run_after: datetime | None) -> datetime | None:
     if run_after is None:
         return None
     try:
-        if timezone.is_naive(run_after):
-            return _within_reach(run_after)
-        moment = _within_reach(run_after.astimezone(UTC))
+        return as_stored(run_after)
     except OverflowError as error:
         raise InvalidTask(f"run_after is out of reach: {run_after!r}.") from error
-    return moment if settings.USE_TZ else timezone.make_naive(moment)
-
-
-def _within_reach(moment: datetime) -> datetime:
-    # At the ends of the calendar a change of zone would fall off.
-    if MINYEAR < moment.year < MAXYEAR:
-        return moment
-    raise OverflowError
 
 
 def _insert(jobs: Sequence[NewJob], database: str) -> None:

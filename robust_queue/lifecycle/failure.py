@@ -38,6 +38,7 @@ def failed_to_record(outcome: Outcome, error: BaseException) -> Failed:
         started_at=outcome.started_at,
         finished_at=outcome.finished_at,
         retry_at=told.retry_at if told else None,
+        kind=told.kind if told else "",
         exception_class=_plain(words["exception_class"])[:CLASS_LENGTH],
         message=_plain(words["message"]),
         traceback=_plain(words["traceback"]),

@@ -1,32 +1,36 @@
 """A claim ──▶ user code ──▶ an outcome. The one place where tasks are called."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from functools import lru_cache
-from inspect import iscoroutinefunction
-from traceback import clear_frames
-from typing import Any
+from typing import Any, TypeAlias
 
 from django.utils import timezone
 
 from robust_queue import policies, registry, transactions
-from robust_queue.aliases import options_of
-from robust_queue.arguments import dump_result, load_call
+from robust_queue.arguments import load_call
 from robust_queue.compat import (
     AnyResult,
     AnyTask,
-    TaskResult,
-    TaskResultStatus,
-    context_of,
 )
-from robust_queue.configuration import BackendOptions
-from robust_queue.context import running
-from robust_queue.exceptions import SerializationError
+from robust_queue.context import Running, context_of, here, running
+from robust_queue.exceptions import (
+    Snooze,
+    TaskExpired,
+)
 from robust_queue.models import Attempt as EarlierAttempt
-from robust_queue.stores.rows import Claim, Failed, Finished, Outcome
+from robust_queue.policies import Policy
+from robust_queue.stores.rows import Claim, Failed, Finished, Outcome, Snoozed
 
 from . import announce, results
+from .calls import as_told, callable_of, is_kept, make_room, stored
 from .failure import describe
+from .moments import later
+from .policy import Terms, terms_for
+
+# Calls a function with these arguments.
+Caller: TypeAlias = Callable[
+    [Callable[..., Any], Sequence[Any], Mapping[str, Any]], Any
+]
 
 
 class Performed:
@@ -61,6 +65,8 @@ class Performed:
             case Finished() as success if self._attempt.may_be_told_briefly:
                 if not announce.is_told_briefly(self._attempt.claim, success):
                     announce.finished(self.result)
+            case Snoozed(until=until):
+                announce.snoozed(self.result, self.error, until)
             case _:
                 announce.finished(self.result, self.error)
 
@@ -77,7 +83,12 @@ def perform(claim: Claim, *, database: str, worker_id: str) -> Performed:
 
 
 def begin(
-    claim: Claim, *, database: str, worker_id: str, is_heard: bool = True
+    claim: Claim,
+    *,
+    database: str,
+    worker_id: str,
+    terms: Terms | None = None,
+    is_heard: bool = True,
 ) -> "Attempt | Performed":
     """Do everything that comes before the call; a job that cannot be called has failed.
 
@@ -85,7 +96,7 @@ def begin(
     the beginning of tasks says so. An error of the queue itself is raised: the claim
     can be given back.
     """
-    attempt = Attempt(claim, database=database, worker_id=worker_id)
+    attempt = Attempt(claim, database=database, worker_id=worker_id, terms=terms)
     try:
         attempt.prepare(is_heard=is_heard)
     except BaseException as error:
@@ -98,21 +109,28 @@ class Attempt:
 
     __slots__ = (
         "_args",
-        "_declared",
         "_earlier",
         "_kwargs",
         "_result",
         "_returned",
         "_started_at",
         "_task",
+        "_terms",
         "_worker_id",
         "claim",
         "outcome",
     )
 
-    def __init__(self, claim: Claim, *, database: str, worker_id: str) -> None:
+    def __init__(
+        self,
+        claim: Claim,
+        *,
+        database: str,
+        worker_id: str,
+        terms: Terms | None = None,
+    ) -> None:
         self.claim = claim
-        self._declared: AnyTask | None = registry.find(claim.task_path)
+        self._terms = terms or terms_for(claim)
         self.outcome: Outcome | None = None
         self._worker_id = worker_id
         self._started_at = timezone.now()
@@ -127,36 +145,60 @@ class Attempt:
     def result(self) -> AnyResult:
         """As it stands. Made for whoever asks first: mostly nobody does."""
         if self._result is None:
-            self._result = self._running()
+            self._result = results.running(
+                self.claim,
+                self._earlier,
+                started_at=self._started_at,
+                worker_id=self._worker_id,
+            )
             self._conclude()
         return self._result
 
     @property
+    def policy(self) -> Policy:
+        return self._terms.policy
+
+    @property
     def may_be_told_briefly(self) -> bool:
         """Is there nothing to it that only its result could tell?"""
-        is_from_backport = getattr(self._declared, "from_backport", False)
+        is_from_backport = getattr(self._terms.task, "from_backport", False)
         return self.claim.attempts == 1 and not is_from_backport
 
     def is_heard(self, name: str) -> bool:
         """Would anybody listen to that signal of this task?"""
-        is_from_backport = getattr(self._declared, "from_backport", False)
+        is_from_backport = getattr(self._terms.task, "from_backport", False)
         return announce.is_heard(name, is_from_backport=is_from_backport)
 
     def prepare(self, *, is_heard: bool = True) -> None:
         """Find out what is to be called, and tell that it begins."""
         self._task: AnyTask = registry.resolve(self.claim.task_path)
+        if self.policy.deadline is not None:
+            self._check_deadline()
         self._args, self._kwargs = load_call(self.claim.arguments)
         if is_heard and self.is_heard("task_started"):
             announce.started(self.result)
         if self._task.takes_context:
-            self._args.insert(0, context_of(self._task, self.result))
+            now_running = here() or Running(self.claim)
+            self._args.insert(0, context_of(self._task, self.result, now_running))
 
-    def run(self) -> Performed:
-        """Call the task, whatever kind of function it is, and wait for its end."""
-        before = transactions.depths()
+    def _check_deadline(self) -> None:
+        ends = policies.expires_at(self.policy, self.claim.enqueued_at)
+        if ends is not None and self._started_at > ends:
+            late = self._started_at - ends
+            raise TaskExpired(f"The job came to run {late} after its deadline.")
+
+    def run(self, call: Caller | None = None) -> Performed:
+        """Call the task, whatever kind of function it is, and wait for its end.
+
+        ``call`` is who calls it, for those that have to be interrupted.
+        """
+        before, function = transactions.depths(), callable_of(self._task)
         try:
             try:
-                returned = _callable(self._task)(*self._args, **self._kwargs)
+                if call is None:
+                    returned = function(*self._args, **self._kwargs)
+                else:
+                    returned = call(function, self._args, self._kwargs)
             finally:
                 unended = transactions.close_behind(self.claim.task_path, before)
             if unended:
@@ -177,8 +219,8 @@ class Attempt:
             return self.failed(error)
 
     def _finished(self, returned: Any) -> Performed:
-        options, claim = options_of(self.claim.backend), self.claim
-        text = _stored(returned, options)
+        (policy, options, _), claim = self._terms, self.claim
+        text = stored(returned, options)
         self._returned = returned
         return self._ended(
             # Written out: a dictionary in between takes as long as all of the rest.
@@ -190,109 +232,53 @@ class Attempt:
                 started_at=self._started_at,
                 finished_at=timezone.now(),
                 result=text,
-                keep=options.preserve_finished_jobs,
+                keep=is_kept(policy, options),
             )
         )
 
     def failed(self, error: BaseException) -> Performed:
         """The attempt has come to this."""
-        _make_room(error)
-        claim, now = self.claim, timezone.now()
-        failure = Failed(
-            job_id=claim.job_id,
-            token=claim.token,
-            attempts=claim.attempts,
-            worker_id=self._worker_id,
-            started_at=self._started_at,
-            finished_at=now,
-            **describe(error),
-            retry_at=policies.retry_at(
-                self._declared, error, attempts=claim.attempts, now=now
-            ),
+        make_room(error)
+        now = timezone.now()
+        if isinstance(error, Snooze):
+            try:
+                until = later(error.until, now=now)
+            except ValueError as problem:
+                return self.failed(problem)
+            return self._ended(Snoozed(**self._facts(now), until=until), error)
+        verdict = policies.judge(
+            self.policy,
+            error,
+            attempts=self.claim.attempts,
+            now=now,
+            enqueued_at=self.claim.enqueued_at,
+            who=self.claim.task_path,
         )
-        return self._ended(failure, error)
+        failure = Failed(
+            **self._facts(now),
+            **describe(error),
+            kind=verdict.kind.value,
+            retry_at=verdict.retry_at,
+        )
+        return self._ended(failure, as_told(error, verdict.kind))
+
+    def _facts(self, now: datetime) -> dict[str, Any]:
+        return {
+            "job_id": self.claim.job_id,
+            "token": self.claim.token,
+            "attempts": self.claim.attempts,
+            "worker_id": self._worker_id,
+            "started_at": self._started_at,
+            "finished_at": now,
+        }
+
+    def _conclude(self) -> None:
+        """Tell whoever has the result what has become of it."""
+        if self._result is not None and self.outcome is not None:
+            count = len(self._earlier)
+            results.conclude(self._result, self.outcome, self._returned, earlier=count)
 
     def _ended(self, outcome: Outcome, error: BaseException | None = None) -> Performed:
         self.outcome = outcome
         self._conclude()
         return Performed(self, outcome, error)
-
-    # ── What others see of it ──────────────────────────────────────────────────
-
-    def _running(self) -> AnyResult:
-        claim, earlier = self.claim, self._earlier
-        args, kwargs = results.shown_call(claim.arguments)
-        return TaskResult(
-            task=results.restored_task(
-                claim.task_path,
-                backend=claim.backend,
-                priority=claim.priority,
-                queue_name=claim.queue_name,
-                run_after=claim.run_after,
-            ),
-            id=str(claim.job_id),
-            status=TaskResultStatus.RUNNING,
-            enqueued_at=claim.enqueued_at,
-            started_at=earlier[0].started_at if earlier else self._started_at,
-            finished_at=None,
-            last_attempted_at=self._started_at,
-            args=args,
-            kwargs=kwargs,
-            backend=claim.backend,
-            errors=[results.error_of(attempt) for attempt in earlier],
-            worker_ids=[*(attempt.worker_id for attempt in earlier), self._worker_id],
-        )
-
-    def _conclude(self) -> None:
-        """Tell whoever has the result what has become of it."""
-        if self._result is None:
-            return
-        match self.outcome:
-            case Finished() as end:
-                self._show("_return_value", self._returned)
-                self._show("status", TaskResultStatus.SUCCESSFUL)
-                self._show("finished_at", end.finished_at)
-            case Failed(retry_at=None) as end:
-                self._result.errors.append(results.error_of(end))
-                self._show("status", TaskResultStatus.FAILED)
-                self._show("finished_at", end.finished_at)
-            case Failed() as end:
-                # The attempt is over, the task is not.
-                self._result.errors.append(results.error_of(end))
-                self._show("status", TaskResultStatus.READY)
-
-    def _show(self, name: str, value: Any) -> None:
-        object.__setattr__(self._result, name, value)
-
-
-def _callable(task: AnyTask) -> Callable[..., Any]:
-    """What to call. Django's own call() asks each time what kind of function it is."""
-    return task.func if _is_plain(type(task).call, task.func) else task.call
-
-
-@lru_cache(maxsize=1024)
-def _is_plain(call: Callable[..., Any], func: Callable[..., Any]) -> bool:
-    is_djangos = call.__module__ in {"django.tasks.base", "django_tasks.base"}
-    return is_djangos and not iscoroutinefunction(func)
-
-
-def _make_room(error: BaseException) -> None:
-    """What a task has used up is freed with its frames, which its error holds."""
-    if isinstance(error, MemoryError):
-        clear_frames(error.__traceback__)
-
-
-def _stored(returned: Any, options: BackendOptions) -> str:
-    if returned is None:
-        return "null"  # which most tasks return
-    try:
-        text = dump_result(returned)
-    except SerializationError as error:
-        # The contract asks for exactly this class.
-        raise TypeError(str(error)) from None
-    if len(text) > options.max_result_size:
-        raise ValueError(
-            f"The result takes {len(text):,} bytes, more than the "
-            f"{options.max_result_size:,} allowed by MAX_RESULT_SIZE."
-        )
-    return text

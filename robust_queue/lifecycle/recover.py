@@ -1,8 +1,7 @@
 """Claims of a process that is gone ──▶ ready, failed, or what they had become."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -12,14 +11,16 @@ from django.db import models, transaction
 from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
-from robust_queue import policies, registry
-from robust_queue.compat import TaskResultDoesNotExist
-from robust_queue.models import ClaimedExecution, Job, Process
+from robust_queue import policies
+from robust_queue.exceptions import TaskTimeout
+from robust_queue.models import ClaimedExecution, IsolatedRun, Job, Process
 from robust_queue.stores.rows import Failed, Outcome
 
 from . import announce, results
 from .failure import describe
 from .jobless import without_jobless
+from .news import news_of
+from .policy import policy_for
 from .settle import settle
 
 logger = logging.getLogger("robust_queue")
@@ -33,7 +34,10 @@ class HeldClaim:
     token: UUID
     process_id: UUID
     attempts: int
+    queue_name: str
     task_path: str
+    backend: str
+    enqueued_at: datetime | None
     started_at: datetime
 
 
@@ -67,13 +71,42 @@ def give_up(
     whole = without_jobless(database, claims)
     outcomes = [_crash(each, error, worker_id) for each in whole]
     held = settle(database, outcomes)
+    end_runs(database, held)
     told = [each for each in outcomes if each.job_id in held]
     _after_commit(database, partial(_tell, database, told, error))
     return held
 
 
+def time_out(
+    database: str, claims: Sequence[HeldClaim], *, worker_id: str
+) -> set[UUID]:
+    """End attempts that took longer than they may, and with them their process."""
+    error = TaskTimeout(
+        "It took longer than its timeout and did not react: its process was ended."
+    )
+    return give_up(database, claims, error, worker_id=worker_id)
+
+
+def end_runs(database: str, job_ids: Collection[UUID]) -> None:
+    """Tasks that ran in processes of their own have died with their worker."""
+    if job_ids:
+        runs = IsolatedRun.objects.using(database).filter(job_id__in=job_ids)
+        words = "ended together with its worker"
+        runs.filter(finished_at=None).update(finished_at=timezone.now(), exit=words)
+
+
 def _crash(claim: HeldClaim, error: Exception, worker_id: str) -> Failed:
     now = timezone.now()
+    is_timeout = isinstance(error, TaskTimeout)
+    judge = policies.judge if is_timeout else policies.judge_crash
+    verdict = judge(
+        policy_for(claim),
+        error,
+        attempts=claim.attempts,
+        now=now,
+        enqueued_at=claim.enqueued_at,
+        who=claim.task_path,
+    )
     return Failed(
         job_id=claim.job_id,
         token=claim.token,
@@ -81,9 +114,8 @@ def _crash(claim: HeldClaim, error: Exception, worker_id: str) -> Failed:
         worker_id=worker_id,
         started_at=claim.started_at,
         finished_at=now,
-        retry_at=policies.retry_at_after_crash(
-            registry.find(claim.task_path), error, attempts=claim.attempts, now=now
-        ),
+        kind=verdict.kind.value,
+        retry_at=verdict.retry_at,
         **describe(error),
     )
 
@@ -96,7 +128,7 @@ def _after_commit(database: str, telling: Callable[[], None]) -> None:
 def _tell_of_ends(database: str, ended: Iterable[UUID]) -> None:
     for job_id in ended:
         logger.info("Job %s had ended before its process did.", job_id)
-        with _news_of(job_id):
+        with news_of(job_id):
             result = results.get_result(database, job_id)
             if result.is_finished:
                 announce.finished(result)
@@ -104,7 +136,7 @@ def _tell_of_ends(database: str, ended: Iterable[UUID]) -> None:
 
 def _tell(database: str, outcomes: Sequence[Failed], error: Exception) -> None:
     for outcome in outcomes:
-        with _news_of(outcome.job_id):
+        with news_of(outcome.job_id):
             result = results.get_result(database, outcome.job_id)
             if outcome.retry_at is None:
                 announce.finished(result, error)
@@ -112,33 +144,20 @@ def _tell(database: str, outcomes: Sequence[Failed], error: Exception) -> None:
                 announce.retried(result, outcome, error)
 
 
-@contextmanager
-def _news_of(job_id: UUID) -> Iterator[None]:
-    """What cannot be told of one job must not keep the news of others back."""
-    try:
-        # A job that is not kept, or was discarded since, has nothing to tell of.
-        with suppress(TaskResultDoesNotExist):
-            yield
-    except Exception:
-        logger.exception("Nobody could be told what became of job %s.", job_id)
-
-
 def _read(claims: "models.QuerySet[ClaimedExecution]") -> list[HeldClaim]:
     """Without the jobs themselves, whose arguments may be large."""
-    rows = list(claims.values_list(*_COLUMNS))
+    rows = list(claims.values_list(*_COLUMNS, "created_at"))
     jobs = Job.objects.using(claims.db).filter(pk__in=[row[0] for row in rows])
-    paths = dict(jobs.values_list("pk", "task_path"))
+    facts = {job_id: rest for job_id, *rest in jobs.values_list("pk", *_OF_JOB)}
     return [
         HeldClaim(
-            job_id=job_id,
-            token=token,
-            process_id=process_id,
-            attempts=attempts,
-            task_path=paths.get(job_id, ""),
-            started_at=created_at,
+            **dict(zip(_COLUMNS, row[:-1], strict=True)),
+            **dict(zip(_OF_JOB, facts.get(row[0], ("", "", None)), strict=True)),
+            started_at=row[-1],
         )
-        for job_id, token, process_id, attempts, created_at in rows
+        for row in rows
     ]
 
 
-_COLUMNS = ("job_id", "token", "process_id", "attempts", "created_at")
+_COLUMNS = ("job_id", "token", "process_id", "attempts", "queue_name")
+_OF_JOB = ("task_path", "backend", "enqueued_at")

@@ -20,6 +20,7 @@ from robust_queue.compat import (
 from robust_queue.declaration import RobustTask
 from robust_queue.exceptions import DeserializationError, UnknownTaskError
 from robust_queue.models import Attempt, Job, Process
+from robust_queue.stores.rows import Claim, Failed, Finished, Outcome, Snoozed
 
 _STATUSES = {
     "claimed": TaskResultStatus.RUNNING,
@@ -47,13 +48,65 @@ def result_of(job: Job) -> AnyResult:
         case "claimed":
             _show_attempt(result, _worker_of(job), latest.created_at)
         case "finished" | "failed":
-            _show_attempt(result, latest.worker_id, latest.started_at)
-            object.__setattr__(result, "finished_at", latest.finished_at)
+            if latest.worker_id:  # else it was cancelled while it waited
+                _show_attempt(result, latest.worker_id, latest.started_at)
+            _show(result, "finished_at", latest.finished_at)
     if job.state == "failed":
         result.errors.append(error_of(latest))
     if job.state == "finished":
-        object.__setattr__(result, "_return_value", _return_value(latest.result))
+        _show(result, "_return_value", return_value(latest.result))
     return result
+
+
+def running(
+    claim: Claim, earlier: Sequence[Attempt], *, started_at: datetime, worker_id: str
+) -> AnyResult:
+    """A claim whose attempt has begun, as a result."""
+    args, kwargs = shown_call(claim.arguments)
+    return TaskResult(
+        task=restored_task(
+            claim.task_path,
+            backend=claim.backend,
+            priority=claim.priority,
+            queue_name=claim.queue_name,
+            run_after=claim.run_after,
+        ),
+        id=str(claim.job_id),
+        status=TaskResultStatus.RUNNING,
+        enqueued_at=claim.enqueued_at,
+        started_at=earlier[0].started_at if earlier else started_at,
+        finished_at=None,
+        last_attempted_at=started_at,
+        args=args,
+        kwargs=kwargs,
+        backend=claim.backend,
+        errors=[error_of(attempt) for attempt in earlier],
+        worker_ids=[*workers_of(earlier), worker_id],
+    )
+
+
+def conclude(
+    result: AnyResult, outcome: Outcome, returned: Any, *, earlier: int
+) -> None:
+    """Show in a result that was running what has become of it.
+
+    Once more if that changes: a task that has returned may have been too late.
+    """
+    match outcome:
+        case Finished() as end:
+            _show(result, "_return_value", returned)
+            _show(result, "status", TaskResultStatus.SUCCESSFUL)
+            _show(result, "finished_at", end.finished_at)
+        case Failed(retry_at=None) as end:
+            result.errors[earlier:] = [error_of(end)]
+            _show(result, "status", TaskResultStatus.FAILED)
+            _show(result, "finished_at", end.finished_at)
+        case Failed() as end:
+            # The attempt is over, the task is not.
+            result.errors[earlier:] = [error_of(end)]
+            _show(result, "status", TaskResultStatus.READY)
+        case Snoozed():
+            _show(result, "status", TaskResultStatus.READY)
 
 
 def earlier_attempts(database: str, job_id: UUID) -> Sequence[Attempt]:
@@ -129,8 +182,13 @@ def _waiting(job: Job, earlier: Sequence[Attempt]) -> AnyResult:
         kwargs=kwargs,
         backend=job.backend,
         errors=[error_of(attempt) for attempt in earlier],
-        worker_ids=[attempt.worker_id for attempt in earlier],
+        worker_ids=workers_of(earlier),
     )
+
+
+def workers_of(attempts: Iterable[Attempt]) -> list[str]:
+    """Who made these. A cancellation that an operator has taken back was nobody's."""
+    return [attempt.worker_id for attempt in attempts if attempt.worker_id]
 
 
 def _first(moments: Iterable[datetime]) -> datetime | None:
@@ -139,9 +197,13 @@ def _first(moments: Iterable[datetime]) -> datetime | None:
 
 def _show_attempt(result: AnyResult, worker_id: str, started_at: datetime) -> None:
     result.worker_ids.append(worker_id)
-    object.__setattr__(result, "last_attempted_at", started_at)
+    _show(result, "last_attempted_at", started_at)
     if result.started_at is None:
-        object.__setattr__(result, "started_at", started_at)
+        _show(result, "started_at", started_at)
+
+
+def _show(result: AnyResult, name: str, value: Any) -> None:
+    object.__setattr__(result, name, value)
 
 
 def _worker_of(job: Job) -> str:
@@ -150,7 +212,8 @@ def _worker_of(job: Job) -> str:
     return names.values_list("name", flat=True).first() or str(process_id)
 
 
-def _return_value(text: str) -> Any:
+def return_value(text: str) -> Any:
+    """What a task has returned, as far as it can still be read."""
     for read in (load_result, plain_result):
         # A model in it may be gone, or a class: what can still be shown is shown.
         with suppress(DeserializationError):

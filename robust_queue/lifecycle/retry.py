@@ -1,6 +1,7 @@
 """Failed ──▶ ready again, because somebody asks for it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import partial
 from uuid import UUID
 
 from django.utils import timezone
@@ -8,9 +9,8 @@ from django.utils import timezone
 from robust_queue.aliases import options_of
 from robust_queue.stores import store_for
 
+from .selection import BATCH_SIZE, OnProgress, Tally, Wanted, in_batches
 from .wake import wake
-
-BATCH_SIZE = 500
 
 
 def retry(database: str, job_id: UUID | str) -> bool:
@@ -37,6 +37,24 @@ def retry_all(database: str, job_ids: Iterable[UUID | str]) -> int:
     if retried:
         wake(database)
     return retried
+
+
+def retry_matching(
+    database: str, wanted: Wanted, *, on_progress: OnProgress | None = None
+) -> Tally:
+    """Send every failed job that matches back to its queue.
+
+    Passed over is what somebody else has retried or discarded meanwhile.
+    """
+    if wanted.state != "failed":
+        raise ValueError(f"Only failed jobs can be retried, not {wanted.state} ones.")
+    return in_batches(database, wanted, partial(_retry_batch, database), on_progress)
+
+
+def _retry_batch(database: str, ids: Sequence[UUID]) -> Tally:
+    done = retry_all(database, ids)
+    late = len(ids) - done
+    return Tally(len(ids), done, {"not failed any more": late} if late else {})
 
 
 def _rank(alias: str, priority: int) -> int:

@@ -11,8 +11,9 @@ lets only one transaction at a time commit that has something to notify of.
 import logging
 import time
 from collections.abc import Iterable
+from functools import partial
 
-from django.db import connections
+from django.db import connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from robust_queue.configuration import current
@@ -47,6 +48,21 @@ def wake(database: str, queues: Iterable[str] = EVERY_QUEUE) -> None:
         news.add(queues)
         # Each time: a savepoint that is rolled back takes its hooks along.
         on_commit(database, news.send)
+
+
+def tell_of_cancellation(database: str) -> None:
+    """Tell workers that somebody wants the end of a job, when that is committed."""
+    if connections[database].vendor == "postgresql" and current().notifications:
+        tell = partial(_tell_of_cancellation, database)
+        transaction.on_commit(tell, using=database, robust=True)
+
+
+def _tell_of_cancellation(database: str) -> None:
+    try:
+        store_for(database).tell_of_cancellation()
+    except Exception as error:
+        # Workers ask for it now and then.
+        logger.debug("Workers could not be notified: %s", error)
 
 
 class News:

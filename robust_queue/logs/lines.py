@@ -23,8 +23,10 @@ from robust_queue.compat import (
     signals,
     task_logger,
 )
+from robust_queue.exceptions import Discard, TaskCancelled, TaskExpired
 from robust_queue.signals import (
     attempt_failed,
+    attempt_snoozed,
     rests_while,
     told_briefly,
 )
@@ -37,6 +39,8 @@ _JOB = "(job %s, queue %s, attempt %s)"
 _STARTED = f"%s started after waiting %s {_JOB}"
 _SUCCEEDED = f"%s succeeded in %s after waiting %s {_JOB}"
 _FAILED = f"%s failed with %s in %s after waiting %s {_JOB}"
+_ENDED = f"%s ended with %s after waiting %s {_JOB}"
+_SNOOZED = f"%s is put off until %s%s {_JOB}"
 _RETRIED = f"%s failed with %s in %s after waiting %s; next attempt at %s {_JOB}"
 
 
@@ -132,7 +136,44 @@ def log_task_finished(sender: type, *, task_result: AnyResult, **kwargs: Any) ->
         _log_success(facts, _counted(task_result.attempts, task_result.task))
 
 
+def _log_wanted_end(result: AnyResult) -> None:
+    """A job that was cancelled, discarded or too late: nobody needs to look at it."""
+    facts = _facts(result, duration=_duration(result))
+    task_logger.info(
+        _ENDED,
+        facts["task"],
+        _reason(result),
+        _in_words(facts["wait"]),
+        *_job(result),
+        extra=facts,
+    )
+
+
+@receiver(attempt_snoozed)
+def log_attempt_snoozed(
+    sender: type,
+    *,
+    task_result: AnyResult,
+    reason: str,
+    until: datetime,
+    **kwargs: Any,
+) -> None:
+    if task_logger.isEnabledFor(logging.INFO):
+        facts = _facts(task_result)
+        task_logger.info(
+            _SNOOZED,
+            facts["task"],
+            until.isoformat(" ", "seconds"),
+            f": {reason}" if reason else "",
+            *_job(task_result),
+            extra=facts,
+        )
+
+
 def _log_failure(result: AnyResult) -> None:
+    if isinstance(sys.exception(), _WANTED):
+        _log_wanted_end(result)
+        return
     if not task_logger.isEnabledFor(logging.ERROR):
         return
     facts = _facts(result, duration=_duration(result))
@@ -186,6 +227,9 @@ def _facts(result: AnyResult, **more: float | None) -> dict[str, Any]:
         "wait": _wait(result),
         **more,
     }
+
+
+_WANTED = (Discard, TaskCancelled, TaskExpired)
 
 
 def _job(result: AnyResult) -> tuple[str, str, str]:

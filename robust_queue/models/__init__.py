@@ -9,8 +9,9 @@ from .executions import (
     ReadyExecution,
     ScheduledExecution,
 )
+from .isolated import IsolatedRun
 from .jobs import Job
-from .locks import Semaphore, UniqueLock
+from .locks import Cancellation, Semaphore, UniqueLock
 from .processes import Process
 from .queues import Pause
 from .recurring import RecurringExecution, RecurringTask
@@ -18,9 +19,11 @@ from .recurring import RecurringExecution, RecurringTask
 __all__ = [
     "Attempt",
     "BlockedExecution",
+    "Cancellation",
     "ClaimedExecution",
     "FailedExecution",
     "FinishedExecution",
+    "IsolatedRun",
     "Job",
     "Pause",
     "Process",

@@ -10,8 +10,18 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from robust_queue.fields import NameField
+from robust_queue.policies import Kind
 
 from .jobs import Job
+
+KINDS = [
+    (Kind.ERROR.value, _("error")),
+    (Kind.TIMED_OUT.value, _("timed out")),
+    (Kind.CRASHED.value, _("crashed")),
+    (Kind.CANCELLED.value, _("cancelled")),
+    (Kind.DISCARDED.value, _("discarded")),
+    (Kind.EXPIRED.value, _("expired")),
+]
 
 
 class Ended(models.Model):
@@ -38,6 +48,15 @@ class Ended(models.Model):
 class Failure(models.Model):
     """How an attempt failed."""
 
+    kind = NameField(
+        _("kind"),
+        max_length=16,
+        choices=KINDS,
+        default=Kind.ERROR.value,
+        # Known to the database: code of an earlier version does not name it.
+        db_default=Kind.ERROR.value,
+        blank=True,
+    )
     exception_class = NameField(_("exception"), max_length=255)
     message = models.TextField(_("message"), blank=True)
     traceback = models.TextField(_("traceback"), blank=True)

@@ -1,9 +1,10 @@
 """Jobs: what was asked for. Where a job stands is told by its execution row."""
 
 from datetime import datetime
-from typing import Self
+from typing import Any, Self
 
-from django.db import models
+from django.db import models, router
+from django.utils.module_loading import import_string
 from django.utils.translation import gettext_lazy as _
 
 from robust_queue.fields import IdField, NameField
@@ -27,6 +28,65 @@ class JobQuerySet(models.QuerySet["Job"]):
         return self.select_related(*STATES)
 
 
+class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[misc]
+    """All jobs of a database; ``db_manager(alias)`` names another one.
+
+    What clears is here and not on the QuerySet, where a filter before it would seem to
+    count.
+    """
+
+    def clear_finished_in_batches(
+        self,
+        batch_size: int = 500,
+        finished_before: datetime | None = None,
+        task: Any = None,
+        sleep_between_batches: float = 0,
+        *,
+        queue: str | None = None,
+    ) -> int:
+        """Delete finished jobs that are old enough; return how many.
+
+        Each is when its own time is up, as its task or the settings say. With
+        ``finished_before`` all are that finished before that moment. ``task`` is a
+        task or its path. Every batch is a transaction of its own.
+        """
+        return self._clear(
+            "finished",
+            {"task": task, "queue": queue, "finished_before": finished_before},
+            batch_size=batch_size,
+            sleep_between_batches=sleep_between_batches,
+        )
+
+    def clear_failed_in_batches(
+        self,
+        batch_size: int = 500,
+        finished_before: datetime | None = None,
+        task: Any = None,
+        sleep_between_batches: float = 0,
+        *,
+        queue: str | None = None,
+        kind: str | None = None,
+    ) -> int:
+        """Likewise for jobs that have failed for good, perhaps of one kind only."""
+        chosen = {"task": task, "queue": queue, "kind": kind}
+        return self._clear(
+            "failed",
+            {**chosen, "finished_before": finished_before},
+            batch_size=batch_size,
+            sleep_between_batches=sleep_between_batches,
+        )
+
+    def _clear(self, state: str, chosen: dict[str, Any], **how: Any) -> int:
+        # Verbs are above the tables, and so known here by their names.
+        lifecycle = "robust_queue.lifecycle.clear"
+        choice = import_string(f"{lifecycle}.Choice")(**chosen)
+        database = self._db or router.db_for_write(self.model)
+        cleared: int = import_string(f"{lifecycle}.clear")(
+            database, state, choice, **how
+        )
+        return cleared
+
+
 class Job(models.Model):
     """One call of a task. Written once; only its execution rows come and go."""
 
@@ -47,7 +107,7 @@ class Job(models.Model):
     run_after = models.DateTimeField(_("run after"), null=True, blank=True)
     enqueued_at = models.DateTimeField(_("enqueued at"))
 
-    objects = JobQuerySet.as_manager()
+    objects = JobManager()
 
     class Meta:
         db_table = "robust_queue_jobs"

@@ -31,6 +31,21 @@ class Semaphore(models.Model):
         return f"{self.key}: {self.value} of {self.limit} free"
 
 
+class Cancellation(models.Model):
+    """Asks whoever runs a job to end it."""
+
+    job_id = IdField(_("job"), primary_key=True)
+    requested_at = models.DateTimeField(_("requested at"))
+
+    class Meta:
+        db_table = "robust_queue_cancellations"
+        verbose_name = _("cancellation")
+        verbose_name_plural = _("cancellations")
+
+    def __str__(self) -> str:
+        return f"cancellation of {self.job_id}"
+
+
 class UniqueLock(models.Model):
     """Keeps a unique task from being enqueued twice."""
 

@@ -47,7 +47,7 @@ class RecurringTask(models.Model):
 class RecurringExecution(models.Model):
     """One instant of a schedule, and the job it became. At most one, ever."""
 
-    # Neither points at its row: history outlives both the job and the schedule.
+    # Neither points at its row: history outlives the schedule and, for a day, the job.
     task_key = NameField(_("recurring task"), max_length=255)
     job_id = IdField(_("job"), null=True, blank=True)
     run_at = models.DateTimeField(_("run at"))

@@ -38,6 +38,9 @@ class Actor(ABC):
     def __init__(self, database: str) -> None:
         self.database = database
 
+    def prepare(self) -> None:  # noqa: B027
+        """Do what has to be done before any thread or connection is there."""
+
     def start(self) -> None:  # noqa: B027 (not everybody has to)
         """Get ready for the first turn."""
 

@@ -9,6 +9,7 @@ from robust_queue.rules import RunMode
 
 from .families import Family
 from .forked import ForkedFamily
+from .isolation import expected
 from .posts import Post, posts
 from .threaded import ThreadedFamily
 
@@ -44,7 +45,9 @@ def notices(options: ConfigurationOptions) -> Iterator[str]:
         yield "In mode async all runs in one process: `processes` is ignored."
     if any(each.max_tasks or each.max_rss for each in workers):
         yield "In mode async nobody is replaced: `max_tasks`, `max_rss` are ignored."
+    if any("process" in expected(each) for each in workers):
+        yield "In mode async isolated tasks run in threads: there are no processes."
 
 
 def _in_one_process(worker: WorkerConfiguration) -> WorkerConfiguration:
-    return replace(worker, processes=1, max_tasks=None, max_rss=None)
+    return replace(worker, processes=1, max_tasks=None, max_rss=None, isolated=0)

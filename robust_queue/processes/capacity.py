@@ -7,10 +7,14 @@ keep jobs from workers that have the right room for them. So the worker goes by 
 came before: it takes a few jobs more than there are free threads while these turn out
 to be coroutines, and a few more than there is room for coroutines while these turn out
 not to be. What does not fit goes back at once, and is not tried again for a while.
+Tasks that run in processes of their own are a third kind, where there are any.
 """
 
 import math
+from collections.abc import Iterable, Set
 from typing import NamedTuple
+
+from robust_queue.configuration import WorkerConfiguration
 
 from .foresight import MOST as AHEAD
 
@@ -19,23 +23,27 @@ LONGEST_PAUSE = 1.0
 
 
 class Count(NamedTuple):
-    """Synchronous jobs and coroutines: for how many there is room, or how many came."""
+    """Jobs of each kind: for how many there is room, or how many came."""
 
     threads: int
     coroutines: int
+    isolated: int = 0
 
     @property
     def total(self) -> int:
-        return self.threads + self.coroutines
+        return self.threads + self.coroutines + self.isolated
 
 
 class Capacity:
     """What a worker asks for, and what it learns from the answers."""
 
     def __init__(self, whole: Count) -> None:
-        self._has_coroutines = whole.coroutines > 0
-        self._coroutines = Allowance(whole.coroutines + AHEAD, size=0)
+        # Threads are what a worker is there for; of others there may be a few, or none.
         self._synchronous = Allowance(whole.threads + AHEAD, size=whole.threads)
+        self._coroutines = Allowance(whole.coroutines + AHEAD, size=0)
+        self._isolated = Allowance(whole.isolated + AHEAD, size=1)
+        every = (self._synchronous, self._coroutines, self._isolated)
+        self._hopes = {kind: hope for kind, hope in enumerate(every) if whole[kind]}
 
     def expect_coroutines(self) -> None:
         """Look for coroutines even before the first one has come."""
@@ -43,45 +51,37 @@ class Capacity:
 
     def limit(self, room: Count, *, now: float) -> int:
         """How many jobs to ask for."""
-        if not self._has_coroutines:
-            return room.threads
-        more_coroutines = min(self._coroutines.at(now), room.coroutines)
-        more_synchronous = min(self._synchronous.at(now), room.threads)
-        return min(
-            room.threads + more_coroutines,
-            room.coroutines + more_synchronous,
-        )
+        if len(self._hopes) == 1:
+            return sum(room[kind] for kind in self._hopes)
+        more = {kind: min(hope.at(now), room[kind]) for kind, hope in self._each}
+        whole = sum(more.values())
+        # Should all be of one kind, but for what is hoped for of the others.
+        return min(room[kind] + whole - more[kind] for kind in more)
 
     def learn(self, room: Count, came: Count, *, limit: int, now: float) -> None:
         """So many were asked for, with that much room, and these came."""
-        is_full = came.total == limit
-        self._coroutines.learn(
-            came.coroutines,
-            is_tried=limit > room.threads,
-            is_too_much=came.threads > room.threads,
-            is_full=is_full,
-            now=now,
-        )
-        self._synchronous.learn(
-            came.threads,
-            is_tried=limit > room.coroutines,
-            is_too_much=came.coroutines > room.coroutines,
-            is_full=is_full,
-            now=now,
-        )
+        for kind, hope in self._each:
+            others = [each for each in self._hopes if each != kind]
+            hope.learn(
+                came[kind],
+                is_tried=any(limit > room[each] for each in others),
+                is_too_much=any(came[each] > room[each] for each in others),
+                is_full=came.total == limit,
+                now=now,
+            )
 
     def pause(self, room: Count, *, now: float) -> float:
         """Seconds until more may be asked for with the same room; perhaps for ever."""
-        waits = []
-        if room.coroutines:
-            waits.append(self._coroutines.left(now))
-        if room.threads:
-            waits.append(self._synchronous.left(now))
+        waits = [hope.left(now) for kind, hope in self._each if room[kind]]
         return min(waits, default=math.inf)
+
+    @property
+    def _each(self) -> Iterable[tuple[int, "Allowance"]]:
+        return self._hopes.items()
 
 
 class Allowance:
-    """How many jobs of one kind to hope for, beyond the room for the other kind."""
+    """How many jobs of one kind to hope for, beyond the room for the others."""
 
     def __init__(self, most: int, *, size: int) -> None:
         self._most = most
@@ -122,3 +122,11 @@ class Allowance:
         # Whoever has had hope keeps a little.
         least = 1 if self._size else 0
         self._size = min(max(size, least), self._most)
+
+
+def whole(configuration: WorkerConfiguration, expected: Set[str]) -> Count:
+    """For how many jobs of each kind there is room, as far as any may come."""
+    if "thread" not in expected:
+        return Count(0, 0, configuration.most_isolated)
+    isolated = configuration.most_isolated if "process" in expected else 0
+    return Count(configuration.threads, configuration.coroutines, isolated)

@@ -1,5 +1,6 @@
 """Children as their supervisor knows them: from their birth to their end."""
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -14,6 +15,7 @@ from .page import Page
 from .posts import SETTLED_AFTER, Post
 
 LEAST_PATIENCE = 120.0
+OVERDUE = "a task did not end although its time was up"
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -26,6 +28,7 @@ class Child(ABC):
     page: Page
     born: float = field(default_factory=clock.now)
     exit_code: int | None = None
+    ended: float = math.inf
     # When it was told to leave at once: its end is then no fault of its tasks.
     dismissed: float | None = None
     killed_because: str | None = None
@@ -68,6 +71,8 @@ class Child(ABC):
     def has_ended(self) -> bool:
         """Collect its end, if it has come."""
         self.exit_code = self.collect()
+        if self.exit_code is not None:
+            self.ended = clock.now()
         return self.exit_code is not None
 
     @property
@@ -79,6 +84,11 @@ class Child(ABC):
         """Was it asked to leave while its tasks ran, by whomever?"""
         # Not by its exit code: a task may exit with any.
         return self.dismissed is not None or self.page.is_leaving
+
+    @property
+    def was_overdue(self) -> bool:
+        """Was it killed because one of its tasks did not end in time?"""
+        return self.killed_because == OVERDUE
 
     @property
     def may_hold_claims(self) -> bool:
@@ -111,6 +121,11 @@ class Child(ABC):
             current().process_alive_threshold.total_seconds(), LEAST_PATIENCE
         )
         return self.page.is_up and clock.now() - self.page.last_turn > patience
+
+    def is_overdue(self) -> bool:
+        """Has a task not ended although its time was up, not even when interrupted?"""
+        grace = current().timeout_grace.total_seconds()
+        return self.page.is_up and self.page.has_overdue(grace)
 
     def has_lost_trust(self) -> bool:
         """Has it not reached the database for too long to be still believed?"""

@@ -8,17 +8,17 @@ started before the first coroutine comes.
 from contextvars import Context
 from functools import lru_cache, partial
 from inspect import iscoroutinefunction
-from uuid import UUID
 
 from robust_queue.arguments import may_query
 from robust_queue.compat import AnyTask
-from robust_queue.context import enter
+from robust_queue.context import Running, enter
 from robust_queue.lifecycle.perform import Attempt, Performed
 from robust_queue.stores.rows import Claim
 
 from .connections import clean_up_after_task, prepare_for_task
 from .flights import EventLoop
-from .lanes import Duty, Held, Lane, first_of
+from .held import Held, first_of
+from .lanes import Duty, Lane
 from .pool import Errand, Pool
 
 # Whoever listens for the end of a job may take long, and its place is free only then.
@@ -66,9 +66,11 @@ class Coroutines(Lane):
         self._waiting.append(held)
         loop.call(partial(self._run_waiting, loop, self._beginner))
 
-    def cancel(self, job_id: UUID) -> bool:
-        """Cancel the coroutine of a job; False if it is not in flight."""
-        return self._loop is not None and self._loop.cancel(job_id)
+    def _cancel_running(self, held: Held, running: Running) -> None:
+        """Cancel its coroutine as well."""
+        super()._cancel_running(held, running)
+        if self._loop is not None:
+            self._loop.cancel(held.claim.job_id)
 
     def give_up(self, *, within: float) -> None:
         """Cancel what is in flight; what ends for that reason has come to nothing."""

@@ -32,6 +32,9 @@ class ExitCode(IntEnum):
     INCOMPLETE = 7
     """A rehearsal: not all tasks could be loaded, and a start would do without them."""
 
+    OUT_OF_MEMORY = 8
+    """The process of an isolated task, which has used up its memory."""
+
     QUIT = 128 + signal.SIGQUIT
     """Left at once, as asked."""
 
@@ -41,6 +44,7 @@ _GUESSES: dict[int, str] = {
     signal.SIGSEGV: "a fault in native code?",
     signal.SIGABRT: "an abort in native code?",
     signal.SIGBUS: "a fault in native code, or a full disk?",
+    signal.SIGXCPU: "its time on the processor was used up?",
 }
 _OWN_WORDS = {
     ExitCode.DONE: "left",
@@ -49,6 +53,7 @@ _OWN_WORDS = {
     ExitCode.PRUNED: "was taken for dead and left",
     ExitCode.FENCED: "could not reach the database for too long",
     ExitCode.INCOMPLETE: "could not load all tasks, see the log",
+    ExitCode.OUT_OF_MEMORY: "has used up its memory",
     ExitCode.QUIT: "left at once, as asked",
 }
 

@@ -34,6 +34,7 @@ class Fatigue:
         self._max_rss = _a_little_less(configuration.max_rss)
         self._tasks = 0
         self._next_weighing = 0.0
+        self._exhaustion = ""
 
     def begin(self) -> None:
         """Compare the limit with what a fresh process has, which nothing can lower."""
@@ -43,6 +44,10 @@ class Fatigue:
                 _in_words(rss()),
             )
             self._max_rss = None
+
+    def be_exhausted(self, reason: str) -> None:
+        """Something has happened after which this process should not live on."""
+        self._exhaustion = self._exhaustion or reason
 
     def add(self, tasks: int) -> None:
         """So many tasks were run."""
@@ -58,6 +63,8 @@ class Fatigue:
     @property
     def reason(self) -> str:
         """Why it is time for a successor; empty if it is not."""
+        if self._exhaustion:
+            return self._exhaustion
         if not self.tasks_left:
             return f"it has run {self._tasks} tasks"
         if self._max_rss and self._is_time_to_weigh() and rss() > self._max_rss:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import sys
 import threading
-from asyncio import AbstractEventLoop, CancelledError, Task
+from asyncio import AbstractEventLoop, CancelledError, Task, TimerHandle
 from collections.abc import Callable
 from concurrent.futures import wait
 from contextlib import suppress
@@ -19,15 +19,19 @@ from django.db import connections
 
 from robust_queue.aliases import know_backends
 from robust_queue.context import CurrentJob, job_in
+from robust_queue.exceptions import TaskCancelled
 from robust_queue.lifecycle.perform import Attempt, Performed
 
 from .calls import CallThreads
 from .exits import leave_out_of_memory
+from .limits import timed_out
 from .watchdog import Watchdog
 
 logger = logging.getLogger("robust_queue")
 
 LAST_WORDS = 0.5
+# Seconds between two calls to one that does not end although its time is up.
+BETWEEN_REMINDERS = 1.0
 # Python 3.11 begins every task with a turn of the loop.
 _AT_ONCE: dict[str, Any] = {"eager_start": True} if sys.version_info >= (3, 12) else {}
 
@@ -40,11 +44,37 @@ class Flight:
     context: Context
     land: Callable[[Performed | None], None]
     task: Task[Performed] | None = None
+    clock: TimerHandle | None = None
+    # Why it was cancelled, if it was.
+    is_late: bool = False
+    is_unwanted: bool = False
 
     def cancel(self) -> None:
         """End it where it waits. On the loop, so never while its task is made."""
         if self.task is not None:
             self.task.cancel()
+
+    def be_unwanted(self) -> None:
+        """Somebody has asked for its end."""
+        self.is_unwanted = True
+        self.cancel()
+
+    def set_clock(self, loop: AbstractEventLoop) -> None:
+        """End it when its time is up, if that is limited."""
+        limit = self.attempt.policy.timeout
+        if limit is not None:
+            wait = limit.total_seconds()
+            self.clock = loop.call_later(wait, self._be_late, loop)
+
+    def _be_late(self, loop: AbstractEventLoop) -> None:
+        self.is_late = True
+        self.cancel()
+        # It may catch that, and wait for something else.
+        self.clock = loop.call_later(BETWEEN_REMINDERS, self._be_late, loop)
+
+    def stop_clock(self) -> None:
+        if self.clock is not None:
+            self.clock.cancel()
 
 
 class EventLoop:
@@ -102,7 +132,7 @@ class EventLoop:
         """Cancel the coroutine of a job; False if it is not in flight."""
         flight = self._flights.get(job_id)
         if flight is not None:
-            self._loop.call_soon_threadsafe(flight.cancel)
+            self._loop.call_soon_threadsafe(flight.be_unwanted)
         return flight is not None
 
     def give_up(self, *, within: float) -> None:
@@ -200,10 +230,12 @@ class EventLoop:
         if task.done():
             self._land(flight, task)
         else:
+            flight.set_clock(self._loop)
             task.add_done_callback(partial(self._land, flight))
 
     def _land(self, flight: Flight, task: Task[Performed]) -> None:
         del self._flights[flight.attempt.claim.job_id]
+        flight.stop_clock()
         performed = _outcome(flight, task)
         if not self._is_given_up or (performed and not performed.error):
             flight.land(performed)
@@ -219,6 +251,20 @@ class EventLoop:
 
 
 def _outcome(flight: Flight, task: Task[Performed]) -> Performed | None:
+    performed = _performed(flight, task)
+    if performed is None:
+        return None
+    if flight.is_late:
+        return timed_out(flight.attempt, performed)
+    if flight.is_unwanted and isinstance(performed.error, CancelledError):
+        error = TaskCancelled("The job was cancelled while it ran.")
+        return flight.attempt.failed(
+            error.with_traceback(performed.error.__traceback__)
+        )
+    return performed
+
+
+def _performed(flight: Flight, task: Task[Performed]) -> Performed | None:
     if task.cancelled():
         # Before its first step. Later ones catch whatever comes.
         return flight.attempt.failed(CancelledError())

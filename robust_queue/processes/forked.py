@@ -3,11 +3,12 @@
 import gc
 import logging
 import os
+import select
 import signal
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from signal import (
     SIG_DFL,
@@ -22,7 +23,7 @@ from signal import (
 )
 from typing import NoReturn
 
-from . import child
+from . import child, clock
 from .children import Child
 from .connections import dedicate
 from .errands import PATIENCE, Errand, Work
@@ -32,6 +33,10 @@ from .forking import exit_code_of, fork
 from .life import Birth
 
 logger = logging.getLogger("robust_queue")
+
+# Seconds for which it is waited at a time for what a child leaves behind, and in all.
+MOMENT = 0.05
+LONGEST_FENCE = 30.0
 
 
 class ForkedFamily(Family):
@@ -55,15 +60,26 @@ class ForkedFamily(Family):
         gc.freeze()
 
     def bear(self, birth: Birth) -> Child:
+        fence, end_of_fence = os.pipe()
         live = partial(
             child.live,
-            birth,
+            replace(birth, fence=end_of_fence),
             lifeline=self._lifeline,
             supervisor_pid=os.getpid(),
         )
-        pid = fork(partial(self._begin_life, live))
+        try:
+            pid = fork(partial(self._begin_life, live))
+        except OSError:
+            os.close(fence)
+            raise
+        finally:
+            os.close(end_of_fence)
         return ForkedChild(
-            post=birth.post, pid=pid, identity=birth.identity, page=birth.page
+            post=birth.post,
+            pid=pid,
+            identity=birth.identity,
+            page=birth.page,
+            fence=fence,
         )
 
     def errand(self, work: Work, *, database: str) -> Errand:
@@ -85,6 +101,11 @@ class ForkedFamily(Family):
 class ForkedChild(Child):
     """A process, which hears signals."""
 
+    # Can be read once all that belonged to it is gone as well.
+    fence: int | None = None
+    code: int | None = None
+    died: float | None = None
+
     def ask_to_stop(self) -> None:
         self._signal(SIGTERM)
 
@@ -96,9 +117,31 @@ class ForkedChild(Child):
         return True
 
     def collect(self) -> int | None:
-        return exit_code_of(self.pid)
+        if self.died is None:
+            self.code = exit_code_of(self.pid)
+            self.died = None if self.code is None else clock.now()
+        if self.died is None or self._is_fenced(self.died):
+            return None
+        return self.code
+
+    def _is_fenced(self, since: float) -> bool:
+        """Does anything go on that it ran in processes of their own?
+
+        They are killed this very moment, so it is waited for. What the kernel does not
+        let go is not waited for without end.
+        """
+        if self.fence is None:
+            return False
+        gone = select.poll()
+        gone.register(self.fence, select.POLLIN)
+        if not gone.poll(MOMENT * 1000) and clock.now() < since + LONGEST_FENCE:
+            return True
+        os.close(self.fence)
+        return False
 
     def _signal(self, number: Signals) -> None:
+        if self.died is not None:
+            return  # its number may be somebody else's
         # It has not been waited for, so the number is still its own, unless somebody
         # else has waited for it.
         with suppress(ProcessLookupError):

@@ -12,13 +12,16 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
 from uuid import UUID
 
-from robust_queue import policies, registry
-from robust_queue.context import enter
+from django.utils import timezone
+
+from robust_queue import policies
+from robust_queue.context import Running, enter
+from robust_queue.exceptions import IsolationError, TaskCancelled
 from robust_queue.lifecycle import announce
 from robust_queue.lifecycle.perform import Attempt, Performed, begin
+from robust_queue.lifecycle.policy import terms_for
 from robust_queue.reports import report
 from robust_queue.stores.rows import Claim
 
@@ -26,39 +29,18 @@ from . import clock
 from .connections import clean_up_after_task, prepare_for_task
 from .exits import leave_out_of_memory
 from .foresight import STALE, Foresight
+from .held import Ended, Held, heard
+from .limits import end_of
 from .page import Page
 from .pool import Errand
 
 logger = logging.getLogger("robust_queue")
-
-T = TypeVar("T")
 
 # Seconds for which a thread tells of ends before it looks for tasks again.
 AT_A_STRETCH = 0.005
 # Seconds for which a lane takes nothing when what it had has waited in vain, unless
 # something comes to its end.
 REST = 1.0
-
-
-@dataclass(slots=True, eq=False)
-class Held:
-    """A claim of this worker, and its place on the page."""
-
-    claim: Claim
-    slot: int
-    lane: "Lane"
-    since: float
-
-
-@dataclass(slots=True, eq=False)
-class Ended:
-    """A claim that its lane has done with; nothing came of it if it never began."""
-
-    held: Held
-    performed: Performed | None
-    is_urgent: bool = False
-    # It was taken back: somebody else may be free for it sooner.
-    is_recalled: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +60,10 @@ class Duty:
     on_end: Callable[[Ended], None]
     # There is room again.
     wake: Callable[[], None]
+    # This process is to be replaced by another one, for the reason that is told.
+    recycle: Callable[[str], None] = lambda reason: None
+    # Are tasks that ask for a process of their own run without one?
+    isolates_nothing: bool = False
 
 
 class Lane(ABC):
@@ -137,7 +123,7 @@ class Lane(ABC):
         if done:
             self._rests_until = 0.0
         # Before anybody asks for room: a job that is taken must not wait for listeners.
-        self._telling |= {each.held: each for each in _heard(done)}
+        self._telling |= {each.held: each for each in heard(done)}
         self._ended += len(done)
         # Over for a thread is what somebody has been told of.
         over, self._over = self._over, self._ended - len(self._telling)
@@ -198,6 +184,31 @@ class Lane(ABC):
             for each in heard:
                 del self._telling[each.held]
 
+    def cancel(self, held: Held) -> bool:
+        """Somebody asks for the end of a job, which has begun or has not.
+
+        False if it begins this very moment: that has to be asked again.
+        """
+        try:
+            self._waiting.remove(held)
+        except ValueError:
+            if held.running is not None:
+                self._cancel_running(held, held.running)
+            return held.running is not None
+        attempt = Attempt(
+            held.claim, database=self._duty.database, worker_id=self._duty.worker_name
+        )
+        error = TaskCancelled("The job was cancelled before it began.")
+        self._end(held, attempt.failed(error))
+        return True
+
+    def _cancel_running(self, held: Held, running: Running) -> None:
+        """The task may ask for it, and end by itself."""
+        running.is_cancelled = True
+
+    def end_late(self) -> None:  # noqa: B027 (the event loop has a clock of its own)
+        """End those whose time is up."""
+
     @abstractmethod
     def submit(self, errand: Errand) -> None:
         """Do something for a job of this lane, in another thread."""
@@ -240,15 +251,24 @@ class Lane(ABC):
         """Everything before the call of the task; None if it could not be begun."""
         if not self._duty.may_begin():
             return None
-        task = registry.find(held.claim.task_path)
-        runs_again = policies.may_run_again(task, attempts=held.claim.attempts)
-        self._duty.page.start(held.slot, runs_again=runs_again)
+        terms = terms_for(held.claim)
+        policy, claim = terms.policy, held.claim
+        runs_again = policies.may_run_again(policy, attempts=claim.attempts)
+        self._duty.page.start(held.slot, runs_again=runs_again, ends=end_of(policy))
+        held.running = running = Running(claim)
+        if policy.is_timed:
+            running.ends_at = policies.ends_at(
+                policy, claim.enqueued_at, now=timezone.now()
+            )
         try:
-            enter(held.claim)
+            enter(claim, running)
+            if policy.isolation == "process" and not self._duty.isolates_nothing:
+                return self._refused(claim)
             return begin(
-                held.claim,
+                claim,
                 database=self._duty.database,
                 worker_id=self._duty.worker_name,
+                terms=terms,
                 is_heard=self._is_heard,
             )
         except MemoryError:
@@ -257,6 +277,18 @@ class Lane(ABC):
             # Nothing of the task: it had not begun.
             logger.exception("Job %s could not be begun.", held.claim.job_id)
         return None
+
+    def _refused(self, claim: Claim) -> Performed:
+        """It may do harm here, and nobody is there to run it elsewhere."""
+        attempt = Attempt(
+            claim, database=self._duty.database, worker_id=self._duty.worker_name
+        )
+        problem = IsolationError(
+            f"{claim.task_path} asks for a process of its own, which nobody expected "
+            "when this worker was started. Name its module in "
+            "ROBUST_QUEUE['task_modules']."
+        )
+        return attempt.failed(problem)
 
     def _end(self, held: Held, performed: Performed | None) -> None:
         is_kept = False
@@ -267,18 +299,3 @@ class Lane(ABC):
             # Whatever goes wrong: a job that has run must not run again. What is too
             # large for the page is not safe before it is recorded.
             self._duty.on_end(Ended(held, performed, is_urgent=not is_kept))
-
-
-def first_of(line: deque[T]) -> T | None:
-    """Take the first out of a line, unless somebody else has just taken the last."""
-    try:
-        return line.popleft()
-    except IndexError:
-        return None
-
-
-def _heard(done: Iterable[Ended]) -> list[Ended]:
-    """Those that somebody is to be told of. Mostly nobody listens to any of them."""
-    if announce.is_heard("task_finished", is_from_backport=True):
-        return [each for each in done if each.performed and each.performed.is_heard]
-    return [each for each in done if each.performed and each.performed.error]

@@ -53,6 +53,9 @@ class Birth:
     page: Page
     # Ends a nap of the supervisor. Safe from another process.
     wake_supervisor: Callable[[], None]
+    # Held open by processes that belong to this life and may outlive it by a moment:
+    # what they ran must not begin elsewhere before.
+    fence: int | None = None
 
 
 class Life(ABC):
@@ -95,6 +98,10 @@ class Life(ABC):
     def live(self) -> int:
         """Serve until asked to stop; return what the end was like."""
         self._page.show_life()
+        self._actor.prepare()
+        if self._birth.fence is not None:
+            # Only those have it now that were forked for it.
+            os.close(self._birth.fence)
         dedicate(self._database, patience=STATEMENT_PATIENCE)
         if not self._boot():
             return ExitCode.DONE

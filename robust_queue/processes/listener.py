@@ -63,10 +63,12 @@ class Listener:
         *,
         database: str,
         on_news: Callable[[], None],
+        on_cancellation: Callable[[], None],
     ) -> None:
         self._configuration = configuration
         self._database = database
         self._on_news = on_news
+        self._on_cancellation = on_cancellation
         self._token = uuid4().hex
         self._thread = threading.Thread(
             target=self._run, name="robust_queue listener", daemon=True
@@ -161,12 +163,14 @@ class Listener:
     def _heed(self, received: list[News]) -> None:
         if any(each.probe == self._token for each in received):
             self._tell_of_sound()
+        if any(each.is_cancellation for each in received):
+            self._on_cancellation()
         if any(map(self._is_for_us, received)):
             self._on_news()
             time.sleep(BUNCH)
 
     def _is_for_us(self, news: News) -> bool:
-        if news.probe:
+        if news.probe or news.is_cancellation:
             return False
         return not news.queues or any(map(self._configuration.serves, news.queues))
 

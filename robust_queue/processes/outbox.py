@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from . import clock
-from .lanes import Ended
+from .held import Ended
 
 # For so long, and for so many, an outcome may wait to be recorded.
 DELAY = 0.01

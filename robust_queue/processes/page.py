@@ -7,6 +7,7 @@ in the middle of a write leaves the stage before it.
 """
 
 import marshal
+import math
 import mmap
 import pickle
 import struct
@@ -18,15 +19,16 @@ from enum import IntEnum
 from operator import attrgetter
 from uuid import UUID
 
-from robust_queue.stores.rows import Claim, Failed, Finished, Outcome
+from robust_queue.stores.rows import Claim, Failed, Finished, Outcome, Snoozed
 
 from . import clock
 
 _MOMENT = struct.Struct("=d")
 _BEAT, _LIFE, _TURN = 0, 8, 16  # where moments are kept, and below what is true or not
 _UP, _LEAVING, _BURIED, _RELIEVED, _TIRED = 24, 25, 26, 27, 28
-_RECORD = struct.Struct("=B?xxId16s16s")  # state, runs again, length, start, job, token
-_START = struct.Struct("=?xxId")  # that part of it which is written at the start
+# State, runs again, length, start, end of its time, job, token.
+_RECORD = struct.Struct("=B?xxIdd16s16s")
+_START = struct.Struct("=?xxIdd")  # that part of it which is written at the start
 _HEADER_SIZE = 64
 LEAST_SLOT = 64 * 1024
 
@@ -48,6 +50,8 @@ class Record:
     job_id: UUID
     token: UUID
     started_at: datetime
+    # When its time is up, by the clock of trust; never if it is not limited.
+    ends: float
     runs_again: bool
     outcome: Outcome | None = None
 
@@ -146,13 +150,13 @@ class Page:
         """The claim is held, its task has not begun."""
         ids = claim.job_id.bytes, claim.token.bytes
         offset = self._offset(slot)
-        _RECORD.pack_into(self._memory, offset, Stage.FREE, False, 0, 0.0, *ids)
+        _RECORD.pack_into(self._memory, offset, Stage.FREE, False, 0, 0.0, 0.0, *ids)
         self._memory[offset] = Stage.RESERVED
 
-    def start(self, slot: int, *, runs_again: bool) -> None:
+    def start(self, slot: int, *, runs_again: bool, ends: float = math.inf) -> None:
         """The task begins. Should the process die now, would it be run again?"""
         offset = self._offset(slot)
-        _START.pack_into(self._memory, offset + 1, runs_again, 0, time.time())
+        _START.pack_into(self._memory, offset + 1, runs_again, 0, time.time(), ends)
         self._set_stage(slot, Stage.STARTED)
 
     def finish(self, slot: int, outcome: Outcome) -> bool:
@@ -186,20 +190,29 @@ class Page:
             for stage, runs_again, *_ in map(self._head, self.slots)
         )
 
+    def has_overdue(self, grace: float) -> bool:
+        """Is a task under way whose time has been up for that long?"""
+        latest = clock.now() - grace
+        return any(
+            stage == Stage.STARTED and ends < latest
+            for stage, _, _, _, ends, *_ in map(self._head, self.slots)
+        )
+
     def has_running(self) -> bool:
         """Is any task under way?"""
         return any(self._head(slot)[0] == Stage.STARTED for slot in self.slots)
 
-    def _head(self, slot: int) -> tuple[int, bool, int, float, bytes, bytes]:
+    def _head(self, slot: int) -> tuple[int, bool, int, float, float, bytes, bytes]:
         return _RECORD.unpack_from(self._memory, self._offset(slot))
 
     def _record(self, slot: int) -> Record:
-        stage, runs_again, length, start, job, token = self._head(slot)
+        stage, runs_again, length, start, ends, job, token = self._head(slot)
         return Record(
             stage=Stage(stage),
             job_id=UUID(bytes=job),
             token=UUID(bytes=token),
             started_at=datetime.fromtimestamp(start, UTC),
+            ends=ends,
             runs_again=runs_again,
             outcome=(
                 self._outcome(
@@ -239,7 +252,7 @@ def _shared(size: int) -> mmap.mmap:
 # All fields but those that the record has anyway, and moments as numbers: for every job
 # that is run, a pickled instance would take many times as long.
 _PLAIN = b"="  # which no pickle begins with
-_KINDS: tuple[type[Outcome], ...] = (Finished, Failed)
+_KINDS: tuple[type[Outcome], ...] = (Finished, Failed, Snoozed)
 _LEFT_OUT = ("job_id", "token", "started_at", "finished_at")
 _NAMES = [
     [each.name for each in fields(kind) if each.name not in _LEFT_OUT]

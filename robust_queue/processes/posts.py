@@ -62,7 +62,8 @@ def _workers(database: str, options: ConfigurationOptions) -> Iterator[Post]:
 
 
 def _worker(database: str, configuration: WorkerConfiguration) -> Post:
-    slots = configuration.threads + configuration.coroutines + AHEAD
+    at_once = configuration.threads + configuration.coroutines
+    slots = at_once + configuration.most_isolated + AHEAD
     return Post(
         database=database,
         actor=Worker,

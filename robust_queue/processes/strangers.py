@@ -13,7 +13,7 @@ from robust_queue.lifecycle.release import release
 
 from . import clock
 from .actor import jittered
-from .lanes import Held
+from .held import Held
 
 logger = logging.getLogger("robust_queue")
 

@@ -32,7 +32,7 @@ from robust_queue.signals import (
 
 from . import clock
 from .books import Books
-from .children import Child
+from .children import OVERDUE, Child
 from .exits import ExitCode
 from .families import Family
 from .household import Household
@@ -238,6 +238,8 @@ class Supervisor:
         for child in self._children:
             if child.is_stuck_in_boot():
                 self._household.kill(child, "it did not finish booting")
+            elif child.is_overdue():
+                self._household.kill(child, OVERDUE)
             elif child.is_stuck():
                 self._household.kill(child, "its main thread did not come around")
             elif child.has_lost_trust() and self._must_end(child):

@@ -10,7 +10,10 @@ import threading
 import time
 from collections import deque
 from contextvars import copy_context
+from datetime import timedelta
 from functools import partial
+
+from django.db import connections
 
 from robust_queue.aliases import know_backends
 from robust_queue.lifecycle.perform import Attempt, Performed
@@ -18,7 +21,9 @@ from robust_queue.reports import report
 
 from .connections import clean_up_after_task, prepare_for_task
 from .exits import leave_out_of_memory
-from .lanes import Duty, Held, Lane, first_of
+from .held import Held, first_of
+from .lanes import Duty, Lane
+from .limits import Limits, timed_out
 from .pool import Errand, Pool
 
 # Seconds that a tiny task takes at most, and that telling others of ends may take.
@@ -48,6 +53,7 @@ class Threads(Lane):
         self._durations: dict[str, float] = {}
         self._begun = self._begun_before = 0
         self._begun_at = 0.0
+        self._limits = Limits(duty.wake)
 
     def start(self) -> None:
         self._pool.start()
@@ -65,7 +71,11 @@ class Threads(Lane):
 
     @property
     def patience(self) -> float:
-        return min(self._stale_in, NUDGE if self._could_be_helped else math.inf)
+        nudge_in = NUDGE if self._could_be_helped else math.inf
+        return min(self._stale_in, nudge_in, self._limits.patience)
+
+    def end_late(self) -> None:
+        self._limits.strike()
 
     def nudge(self) -> None:
         """Call another thread if those at hand have not come around for a while."""
@@ -178,4 +188,17 @@ class Threads(Lane):
 
     def _perform(self, held: Held) -> Performed | None:
         begun = self._begin(held)
-        return begun.run() if isinstance(begun, Attempt) else begun
+        if not isinstance(begun, Attempt):
+            return begun
+        limit = begun.policy.timeout
+        return begun.run() if limit is None else self._run_within(limit, begun)
+
+    def _run_within(self, limit: timedelta, attempt: Attempt) -> Performed:
+        with self._limits.guarded(limit.total_seconds()) as guard:
+            performed = attempt.run(guard.call)
+        if not guard.has_struck:
+            return performed
+        # Whatever it has come to: it may have stopped halfway, holding anything.
+        connections.close_all()
+        self._duty.recycle(f"{attempt.claim.task_path} was interrupted in its thread")
+        return timed_out(attempt, performed)

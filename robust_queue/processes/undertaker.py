@@ -5,7 +5,7 @@ two supervisors at the same time.
 """
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -45,8 +45,10 @@ def bury(database: str, dead: Child) -> None:
         claims = recover.claims_of(database, dead.identity)
         records = {(each.job_id, each.token): each for each in dead.page.records()}
         _settle_done(database, claims, records)
-        begun = list(_begun(claims, records))
-        if dead.was_dismissed:
+        late, begun = _sorted(claims, records, dead)
+        recover.time_out(database, late, worker_id=dead.name)
+        if dead.was_dismissed or dead.was_overdue:
+            # Only what was late pays for it.
             _give_back(database, begun, dead)
         else:
             recover.give_up(database, begun, _exit_of(dead), worker_id=dead.name)
@@ -87,15 +89,23 @@ def _settle_done(database: str, claims: Sequence[HeldClaim], records: Records) -
         recover.record(database, outcomes)
 
 
-def _begun(claims: Sequence[HeldClaim], records: Records) -> Iterator[HeldClaim]:
+def _sorted(
+    claims: Sequence[HeldClaim], records: Records, dead: Child
+) -> tuple[list[HeldClaim], list[HeldClaim]]:
+    """Those that had begun: whose time was up when their process ended, and others."""
+    late, others = list[HeldClaim](), list[HeldClaim]()
     for claim in claims:
         record = records.get((claim.job_id, claim.token))
-        if record is not None and record.stage is Stage.STARTED:
-            yield replace(claim, started_at=_stored(record.started_at))
+        if record is None or record.stage is not Stage.STARTED:
+            continue
+        begun = replace(claim, started_at=_stored(record.started_at))
+        (late if record.ends < dead.ended else others).append(begun)
+    return late, others
 
 
 def _give_back(database: str, claims: Sequence[HeldClaim], dead: Child) -> None:
     held = release(database, claims)
+    recover.end_runs(database, held)
     if held:
         logger.warning("%d running jobs of %s went back.", len(held), dead.name)
 

@@ -35,6 +35,14 @@ class Wakeup:
         for descriptor in (self._read, *others):
             poll.register(descriptor, select.POLLIN)
         poll.poll(max(seconds, 0) * 1000)
+        self.drain()
+
+    def fileno(self) -> int:
+        """Can be read once it was set, for whoever waits in another way."""
+        return self._read
+
+    def drain(self) -> None:
+        """Whatever it was set for is heeded by now."""
         with suppress(BlockingIOError):
             while os.read(self._read, 4096):
                 pass

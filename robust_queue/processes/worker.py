@@ -16,13 +16,16 @@ from robust_queue.lifecycle.settle import settle_and_claim
 from robust_queue.stores import store_for
 from robust_queue.stores.rows import Claim
 
-from . import clock
+from . import clock, isolation
 from .actor import LONGEST_PAUSE, Actor, Surroundings
-from .capacity import Capacity, Count
+from .cancellations import Cancellations
+from .capacity import Capacity, Count, whole
 from .coroutines import Coroutines, is_coroutine
+from .ears import Ears
 from .fatigue import Fatigue
-from .lanes import Duty, Ended, Held, Lane
-from .listener import Listener, can_listen
+from .held import Ended, Held
+from .isolation.lane import Isolated
+from .lanes import Duty, Lane
 from .outbox import Outbox
 from .pace import Pace
 from .patience import Patience
@@ -53,13 +56,17 @@ class Worker(Actor):
         self._around = around
         self._page = around.page
         self._slots = deque(around.page.slots)
+        self._fatigue = Fatigue(configuration)
         duty = self._duty()
         self._threads = Threads(configuration.threads, duty)
         self._coroutines = Coroutines(configuration.coroutines, duty)
         self._lanes: tuple[Lane, ...] = (self._threads, self._coroutines)
-        self._capacity = Capacity(
-            Count(configuration.threads, configuration.coroutines)
-        )
+        expected = isolation.expected(configuration)
+        self._isolated: Isolated | None = None
+        if "process" in expected:
+            self._isolated = Isolated(configuration, duty)
+            self._lanes += (self._isolated,)
+        self._capacity = Capacity(whole(configuration, expected))
         self._held: set[Held] = set()
         self._outbox = Outbox(around.wake)
         self._turnaround = 0.0
@@ -70,15 +77,10 @@ class Worker(Actor):
         self._reluctance = Patience()
         self._is_stopping = False
         self._strangers = Strangers(database, around.identity)
-        self._fatigue = Fatigue(configuration)
-        self._listener: Listener | None = None
-        if can_listen(database):
-            self._listener = Listener(
-                configuration, database=database, on_news=self._note_news
-            )
-        self._has_news = False  # set by the listener
+        self._ears = Ears(configuration, database=database, wake=around.wake)
+        self._cancellations = Cancellations(database)
         interval = configuration.polling_interval.total_seconds()
-        self._pace = Pace(interval, hears=self._hears)
+        self._pace = Pace(interval, hears=self._ears.hear)
 
     def _duty(self) -> Duty:
         around = self._around
@@ -90,29 +92,37 @@ class Worker(Actor):
             may_begin=lambda: not self._is_stopping and around.trusts(),
             on_end=self._note_end,
             wake=around.wake,
+            recycle=self._fatigue.be_exhausted,
+            isolates_nothing=not self._configuration.most_isolated,
         )
+
+    def prepare(self) -> None:
+        if self._isolated:
+            self._isolated.prepare()
 
     def start(self) -> None:
         if any(map(is_coroutine, registry.discover().values())):
             self._capacity.expect_coroutines()
         self._threads.start()
+        if self._isolated:
+            self._isolated.start()
         self._fatigue.begin()
-        if self._listener:
-            self._listener.start()
+        self._ears.start()
 
     def turn(self) -> float:
-        is_news, self._has_news = self._has_news, False
+        is_news, is_cancelled = self._ears.take()
         if is_news:
             # Also plans a second look, which finds what this one may not.
             self._pace.quicken()
-        if self._listener:
-            self._listener.probe()
+        self._ears.probe()
         self._take_back()
+        self._end_unwanted(is_told=is_cancelled)
         self._threads.nudge()
         self._ask_for_successor_if_tired()
         self._strangers.give_back_if_due(self._held)
         pause = self._outbox.patience or self._trade(is_news=is_news)
-        return min(pause, *(lane.patience for lane in self._lanes))
+        patience = self._cancellations.patience if self._held else LONGEST_PAUSE
+        return min(pause, patience, *(lane.patience for lane in self._lanes))
 
     def recover(self) -> None:
         # A claim may have succeeded although its reply was lost.
@@ -126,20 +136,16 @@ class Worker(Actor):
         self._is_stopping = True
 
     def finish(self, *, timeout: float) -> None:
-        if self._listener:
-            self._listener.stop(timeout)
+        self._ears.stop(timeout)
         self._threads.finish(timeout)
         self._coroutines.finish(timeout)
+        if self._isolated:
+            self._isolated.finish(timeout)
 
     def give_up(self) -> None:
         self._coroutines.give_up(within=GRACE)
-
-    def cancel(self, job_id: UUID) -> bool:
-        """Cancel the coroutine of a job, from any thread; False if none is in flight.
-
-        Its CancelledError is the failure of the job, unless the task catches it.
-        """
-        return self._coroutines.cancel(job_id)
+        if self._isolated:
+            self._isolated.give_up(within=GRACE)
 
     # ── Trade ──────────────────────────────────────────────────────────────────
 
@@ -149,6 +155,9 @@ class Worker(Actor):
         An error leaves what is not recorded for the next turn.
         """
         self._look_through()
+        if self._isolated:
+            # Before they are settled: what is told of a job must not outlive it.
+            self._isolated.write_down()
         # Before anything is taken: it could be the very same job.
         self._give_back_unbegun()
         done = self._outbox.portion()
@@ -211,7 +220,7 @@ class Worker(Actor):
 
     def _hand_over(self, claims: Sequence[Claim], room: Count, limit: int) -> None:
         """Begin what there is room for; others may have room for the rest."""
-        left = {self._threads: room.threads, self._coroutines: room.coroutines}
+        left = dict(zip(self._lanes, room, strict=False))
         came, surplus = Counter[Lane](), []
         for lane in self._lanes:
             lane.prick_up_ears()
@@ -222,11 +231,13 @@ class Worker(Actor):
                 surplus.append(each)
             else:
                 self._begin(each, lane)
-        counts = Count(came[self._threads], came[self._coroutines])
+        counts = Count(*(came[lane] for lane in self._lanes))
         self._capacity.learn(room, counts, limit=limit, now=clock.now())
         release(self.database, surplus)
 
     def _lane_of(self, claimed: Claim) -> Lane:
+        if self._isolated and self._isolated.is_for(claimed):
+            return self._isolated
         has_loop = self._configuration.coroutines > 0
         if has_loop and is_coroutine(registry.find(claimed.task_path)):
             return self._coroutines
@@ -241,13 +252,6 @@ class Worker(Actor):
             # No thread can be started, or no descriptor is left. It has not begun.
             logger.exception("Job %s could not be begun.", claimed.job_id)
             self._note_end(Ended(held, None))
-
-    def _hears(self) -> bool:
-        return self._listener is not None and self._listener.hears
-
-    def _note_news(self) -> None:
-        self._has_news = True
-        self._around.wake()
 
     # ── Ends ───────────────────────────────────────────────────────────────────
 
@@ -284,6 +288,14 @@ class Worker(Actor):
         for each in ended:
             self._held.discard(each.held)
             each.held.lane.let_go(each.held)
+
+    def _end_unwanted(self, *, is_told: bool) -> None:
+        """End what is late, and what somebody has cancelled."""
+        for lane in self._lanes:
+            lane.end_late()
+        for held in self._cancellations.asked_for(self._held, is_told=is_told):
+            if held.lane.cancel(held):
+                self._cancellations.heed(held)
 
     # ── Fatigue ────────────────────────────────────────────────────────────────
 

@@ -23,6 +23,7 @@ TYPES = {
     "run_after": "timestamptz",
     "started_at": "timestamptz",
     "token": "uuid",
+    "until": "timestamptz",
 }
 
 

@@ -12,13 +12,19 @@ from uuid import UUID
 
 from django.db import transaction
 
+from .clearing import Clearing
 from .conflicts import retried
-from .records import JOB_COLUMNS, READY_COLUMNS, SCHEDULED_COLUMNS
+from .operating import Operating
+from .records import (
+    JOB_COLUMNS,
+    ONE_MORE_ATTEMPT,
+    READY_COLUMNS,
+    SCHEDULED_COLUMNS,
+)
 from .rows import Claim, Holding, NewJob, Outcome, Selection
-from .settling import Rank, Settling
 
 
-class Store(Settling):
+class Store(Clearing, Operating):
     """The hot statements on one database."""
 
     def transaction(self) -> AbstractContextManager[Any]:
@@ -135,45 +141,13 @@ class Store(Settling):
 
         return retried(self.alias, change)
 
-    def discard(self, ids: Sequence[UUID]) -> int:
-        """Delete those of the jobs that wait or have failed; return how many.
-
-        In the direction of the arrows: a job that moves on meanwhile is met again at
-        the next table. Whoever claims it first has it.
-        """
-
-        def change() -> int:
-            with transaction.atomic(using=self.alias):
-                gone = [
-                    job_id for state in DISCARDABLE for job_id in self._take(state, ids)
-                ]
-                self._drop(gone)
-                return len(gone)
-
-        return retried(self.alias, change) if ids else 0
-
-    def retry(self, ids: Sequence[UUID], *, rank: Rank, now: datetime) -> int:
-        """Make those of the jobs that have failed ready again; return how many.
-
-        The failure becomes an earlier attempt, and attempts are counted on. Of several
-        who retry a job at the same time, one does.
-        """
-
-        def change() -> int:
-            with transaction.atomic(using=self.alias):
-                failed = self._lock_failed(ids)
-                if not failed:
-                    return 0
-                again = self._ready_again(failed, rank, now)
-                self._keep_failures(again)
-                return len(again)
-
-        return retried(self.alias, change) if ids else 0
-
     # ── News ───────────────────────────────────────────────────────────────────
 
     def notify(self, queues: Collection[str]) -> None:
         """Tell whoever listens that these queues have ready jobs; none means any."""
+
+    def tell_of_cancellation(self) -> None:
+        """Tell whoever listens that somebody has cancelled a job that runs."""
 
     def probe(self, listener: str) -> None:
         """Send something that only this listener heeds, to see whether it hears."""
@@ -224,7 +198,7 @@ class Store(Settling):
         self._execute(
             "INSERT INTO robust_queue_claimed_executions (job_id, queue_name, priority,"
             " attempts, created_at, process_id, token) SELECT job_id, queue_name,"
-            " priority, attempts + 1, %s, %s, %s"
+            f" priority, {ONE_MORE_ATTEMPT}, %s, %s, %s"
             f" FROM {self._by_key('ready_executions')} WHERE job_id IN ({marks})",
             (self.to_time(now), self.to_id(process_id), self.to_id(token), *keys),
         )
@@ -247,20 +221,7 @@ class Store(Settling):
         order = {job_id: position for position, job_id in enumerate(ids)}
         return sorted(claims, key=lambda claim: order[claim.job_id])
 
-    # ── Discard, release, dispatch ─────────────────────────────────────────────
-
-    def _take(self, state: str, ids: Sequence[UUID]) -> list[UUID]:
-        """Lock and delete the rows that these jobs have in this state."""
-        table = f"{state}_executions"
-        marks, keys = self._in(ids)
-        rows = self._fetch(
-            f"SELECT job_id FROM {self._by_key(table)} WHERE job_id IN ({marks})"
-            f" ORDER BY job_id {self._for_update()}",
-            keys,
-        )
-        found = [self.from_id(job_id) for (job_id,) in rows]
-        self._delete(table, "job_id", found)
-        return found
+    # ── Release, dispatch ──────────────────────────────────────────────────────
 
     def _lock_due(self, limit: int, now: datetime) -> list[UUID]:
         rows = self._fetch(
@@ -293,5 +254,3 @@ class Store(Settling):
 
 
 DUE = "scheduled_at <= %s"
-
-DISCARDABLE = ("scheduled", "blocked", "failed", "ready")

@@ -12,6 +12,7 @@ from uuid import UUID
 from django.conf import settings
 
 from .base import DUE, Store
+from .clearing import ENDED
 from .polling import ALL_QUEUES, ONE_QUEUE
 
 # No queue has it in its name: it sorts behind every character that can be printed.
@@ -21,6 +22,13 @@ _POLLS = {
     ALL_QUEUES: "rqueue_poll_all",
     ONE_QUEUE: "rqueue_poll_by_queue",
     DUE: "rqueue_dispatch_all",
+    ENDED["finished"]: "rqueue_finished_at",
+    ENDED["failed"]: "rqueue_failed_at",
+}
+# Where that by which rows are named is not the primary key.
+_KEYS = {
+    "attempts": "rqueue_attempt_counted_once",
+    "isolated_runs": "rqueue_run_counted_once",
 }
 
 
@@ -52,7 +60,8 @@ class MySQLStore(Store):
         return [name for (name,) in rows if name.startswith(prefix)]
 
     def _by_key(self, table: str, name: str = "") -> str:
-        return f"{super()._by_key(table, name)} FORCE INDEX (PRIMARY)"
+        key = _KEYS.get(table, "PRIMARY")
+        return f"{super()._by_key(table, name)} FORCE INDEX ({key})"
 
     def _delete(self, table: str, column: str, ids: Sequence[UUID]) -> None:
         if not ids:

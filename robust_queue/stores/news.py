@@ -13,15 +13,21 @@ LONGEST_PAYLOAD = 7_000  # of the 8,000 bytes that PostgreSQL allows
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class News:
-    """Queues that have ready jobs, none named for any; or a probe of one listener."""
+    """Queues that have ready jobs, none named for any; or a probe of one listener.
+
+    Or that somebody has cancelled a job that runs.
+    """
 
     queues: frozenset[str] = frozenset()
     probe: str = ""
+    is_cancellation: bool = False
 
     @property
     def payload(self) -> str:
         if self.probe:
             return json.dumps({"probe": self.probe})
+        if self.is_cancellation:
+            return json.dumps({"cancellation": True})
         text = json.dumps({"queues": sorted(self.queues)})
         return text if len(text) <= LONGEST_PAYLOAD else json.dumps({"queues": []})
 
@@ -33,6 +39,7 @@ class News:
             return cls(
                 queues=frozenset(map(str, told.get("queues", ()))),
                 probe=str(told.get("probe", "")),
+                is_cancellation=told.get("cancellation") is True,
             )
         except (ValueError, TypeError, AttributeError):
             return cls()

@@ -12,9 +12,16 @@ from django.db import transaction
 from . import postgresql_statements as sql
 from .arrays import arrays, arrays_of, uuids
 from .base import Store
+from .clearing import State
 from .conflicts import retried
 from .news import CHANNEL, News
-from .records import FAILED_COLUMNS, FINISHED_COLUMNS, RETRIED_COLUMNS
+from .postgresql_clearing import CLEAR, JOBS_THAT_ENDED
+from .records import (
+    FAILED_COLUMNS,
+    FINISHED_COLUMNS,
+    RETRIED_COLUMNS,
+    SNOOZED_COLUMNS,
+)
 from .rows import Claim, Holding, NewJob, Outcome, Selection, by_kind
 
 
@@ -120,13 +127,15 @@ class PostgreSQLStore(Store):
             *arrays_of(FINISHED_COLUMNS, kinds.kept),
             *arrays_of(FAILED_COLUMNS, kinds.failed),
             *arrays_of(RETRIED_COLUMNS, kinds.retried),
-            *([dropped, dropped] if kinds.dropped else []),
+            *([dropped] * 3 if kinds.dropped else []),
+            *arrays_of(SNOOZED_COLUMNS, kinds.snoozed),
         ]
         found = sql.Kinds(
             kept=bool(kinds.kept),
             failed=bool(kinds.failed),
             retried=bool(kinds.retried),
             dropped=bool(kinds.dropped),
+            snoozed=bool(kinds.snoozed),
         )
         return found, parameters
 
@@ -136,8 +145,19 @@ class PostgreSQLStore(Store):
     def dispatch(self, *, limit: int, now: datetime) -> int:
         return len(self._ids(sql.DISPATCH, (now, limit, now)))
 
+    def clear(
+        self, state: State, ids: Sequence[UUID], *, before: datetime
+    ) -> set[UUID]:
+        return self._ids(CLEAR[state], (uuids(ids), before)) if ids else set()
+
+    def _jobs_that_ended(self) -> str:
+        return JOBS_THAT_ENDED
+
     def notify(self, queues: Collection[str]) -> None:
         self._tell(News(queues=frozenset(queues)))
+
+    def tell_of_cancellation(self) -> None:
+        self._tell(News(is_cancellation=True))
 
     def probe(self, listener: str) -> None:
         self._tell(News(probe=listener))

@@ -16,6 +16,7 @@ from .records import (
     FAILED_COLUMNS,
     FINISHED_COLUMNS,
     JOB_COLUMNS,
+    ONE_MORE_ATTEMPT,
     READY_COLUMNS,
     RETRIED_COLUMNS,
     SCHEDULED_COLUMNS,
@@ -82,7 +83,7 @@ _REGISTERED_IF_PICKED = """registered AS MATERIALIZED (
     FOR KEY SHARE
 )"""
 
-_TAKEN = """taken AS (
+_TAKEN = f"""taken AS (
     DELETE FROM robust_queue_ready_executions
     WHERE job_id = ANY (ARRAY(SELECT job_id FROM picked))
         AND EXISTS (SELECT 1 FROM registered)
@@ -90,7 +91,7 @@ _TAKEN = """taken AS (
 ), claimed AS (
     INSERT INTO robust_queue_claimed_executions
         (job_id, queue_name, priority, attempts, created_at, process_id, token)
-    SELECT job_id, queue_name, priority, attempts + 1,
+    SELECT job_id, queue_name, priority, {ONE_MORE_ATTEMPT},
         %s::timestamptz, %s::uuid, %s::uuid FROM taken
     RETURNING job_id, priority, attempts
 )"""
@@ -159,8 +160,20 @@ _RETRY = f"""retried AS MATERIALIZED (
     FROM retried JOIN gone ON gone.job_id = retried.job_id
 )"""
 
+_SNOOZE = f"""snoozed AS (
+    INSERT INTO robust_queue_scheduled_executions ({_names(SCHEDULED_COLUMNS)})
+    SELECT gone.job_id, gone.queue_name, gone.priority, gone.attempts - 1,
+        asleep.finished_at, asleep.until
+    FROM unnest(%s::uuid[], %s::timestamptz[], %s::timestamptz[])
+        AS asleep (job_id, finished_at, until)
+    JOIN gone ON gone.job_id = asleep.job_id
+)"""
+
 _DROP = """dropped_attempts AS (
     DELETE FROM robust_queue_attempts WHERE job_id = ANY (%s::uuid[])
+        AND job_id = ANY (ARRAY(SELECT job_id FROM held))
+), dropped_runs AS (
+    DELETE FROM robust_queue_isolated_runs WHERE job_id = ANY (%s::uuid[])
         AND job_id = ANY (ARRAY(SELECT job_id FROM held))
 ), dropped_jobs AS (
     DELETE FROM robust_queue_jobs WHERE id = ANY (%s::uuid[])
@@ -176,6 +189,7 @@ class Kinds:
     failed: bool
     retried: bool
     dropped: bool
+    snoozed: bool
 
 
 @lru_cache
@@ -191,6 +205,7 @@ def _settled(kinds: Kinds, *, after: str = "") -> list[str]:
         (kinds.failed, _record("failed", FAILED_COLUMNS)),
         (kinds.retried, _RETRY),
         (kinds.dropped, _DROP),
+        (kinds.snoozed, _SNOOZE),
     ]
     return [step for is_needed, step in steps if is_needed]
 

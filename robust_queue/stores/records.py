@@ -7,6 +7,10 @@ from uuid import UUID
 from .dialect import Dialect
 from .rows import Claim, Failed, Finished, NewJob, Outcome
 
+# Counted up, but not beyond what the column holds: a row that cannot be counted on
+# would fail every claim that meets it.
+ONE_MORE_ATTEMPT = "CASE WHEN attempts < 32767 THEN attempts + 1 ELSE attempts END"
+
 JOB_COLUMNS = (
     "id",
     "task_path",
@@ -23,8 +27,9 @@ READY_COLUMNS = ("job_id", "queue_name", "priority", "attempts", "created_at")
 SCHEDULED_COLUMNS = (*READY_COLUMNS, "scheduled_at")
 ENDED_COLUMNS = ("job_id", "attempts", "worker_id", "started_at", "finished_at")
 FINISHED_COLUMNS = (*ENDED_COLUMNS, "result")
-FAILED_COLUMNS = (*ENDED_COLUMNS, "exception_class", "message", "traceback")
+FAILED_COLUMNS = (*ENDED_COLUMNS, "kind", "exception_class", "message", "traceback")
 RETRIED_COLUMNS = (*FAILED_COLUMNS, "retry_at")
+SNOOZED_COLUMNS = ("job_id", "finished_at", "until")
 
 
 class Records(Dialect):
@@ -64,8 +69,13 @@ class Records(Dialect):
         return (*self._ended_row(outcome), outcome.result)
 
     def _failed_row(self, outcome: Failed) -> Sequence[Any]:
-        error = (outcome.exception_class, outcome.message, outcome.traceback)
-        return (*self._ended_row(outcome), *error)
+        return (
+            *self._ended_row(outcome),
+            outcome.kind,
+            outcome.exception_class,
+            outcome.message,
+            outcome.traceback,
+        )
 
     def _retried_row(self, outcome: Failed) -> Sequence[Any]:
         return (*self._failed_row(outcome), self.to_time(outcome.retry_at))

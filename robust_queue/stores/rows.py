@@ -10,6 +10,11 @@ from datetime import datetime
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
+from robust_queue.policies import Kind
+
+# In the direction of the arrows: who moves on meanwhile is met again further on.
+DISCARDABLE = ("scheduled", "blocked", "failed", "ready")
+
 
 @dataclass(slots=True, kw_only=True, unsafe_hash=True)
 class NewJob:
@@ -99,10 +104,18 @@ class Failed(Outcome):
     traceback: str
     # None: failed for good. Else the attempt is kept and the job waits for this moment.
     retry_at: datetime | None = None
+    kind: str = Kind.ERROR
 
     @property
     def size(self) -> int:
         return len(self.message) + len(self.traceback)
+
+
+@dataclass(slots=True, kw_only=True, unsafe_hash=True)
+class Snoozed(Outcome):
+    """The task has asked for a later moment. The attempt does not count."""
+
+    until: datetime
 
 
 @dataclass(slots=True)
@@ -113,6 +126,7 @@ class ByKind:
     dropped: list[Finished] = field(default_factory=list)
     failed: list[Failed] = field(default_factory=list)
     retried: list[Failed] = field(default_factory=list)
+    snoozed: list[Snoozed] = field(default_factory=list)
 
 
 def by_kind(outcomes: Iterable[Outcome]) -> ByKind:
@@ -126,7 +140,34 @@ def by_kind(outcomes: Iterable[Outcome]) -> ByKind:
                 found.failed.append(outcome)
             case Failed():
                 found.retried.append(outcome)
+            case Snoozed():
+                found.snoozed.append(outcome)
     return found
+
+
+class Milestone(NamedTuple):
+    """How far a walk along the jobs that have ended has come, from the oldest on."""
+
+    finished_at: datetime
+    job_id: UUID = UUID(int=0)
+
+
+class EndedJob(NamedTuple):
+    """A job that has finished or failed, as far as it matters how long it is kept.
+
+    What its job's row would tell is empty if there is none.
+    """
+
+    finished_at: datetime
+    job_id: UUID
+    kind: str
+    task_path: str
+    backend: str
+    queue_name: str
+
+    @property
+    def milestone(self) -> Milestone:
+        return Milestone(self.finished_at, self.job_id)
 
 
 class Place(NamedTuple):

@@ -12,7 +12,7 @@ from .records import (
     READY_COLUMNS,
     SCHEDULED_COLUMNS,
 )
-from .rows import Failed, Holding, Outcome, by_kind
+from .rows import Failed, Holding, Outcome, Snoozed, by_kind
 
 # From the alias of a job and its priority: the number that sorts ascending.
 Rank = Callable[[str, int], int]
@@ -65,6 +65,11 @@ class Settling(Polling):
             "failed_executions", FAILED_COLUMNS, map(self._failed_row, kinds.failed)
         )
         self._retry_later(kinds.retried, held)
+        self._insert(
+            "scheduled_executions",
+            SCHEDULED_COLUMNS,
+            (self._snoozed_row(each, held[each.job_id]) for each in kinds.snoozed),
+        )
         self._drop([each.job_id for each in kinds.dropped])
         self._delete("claimed_executions", "job_id", [each.job_id for each in outcomes])
 
@@ -89,14 +94,19 @@ class Settling(Polling):
             self.to_time(failed.retry_at),
         )
 
+    def _snoozed_row(self, snoozed: Snoozed, held: HeldRow) -> Sequence[Any]:
+        return (
+            self.to_id(snoozed.job_id),
+            *held._replace(attempts=held.attempts - 1),
+            self.to_time(snoozed.finished_at),
+            self.to_time(snoozed.until),
+        )
+
     def _drop(self, ids: Sequence[UUID]) -> None:
         """Delete jobs that are to leave no trace, with what is kept of their past."""
-        if ids:
-            marks, keys = self._in(ids)
-            self._execute(
-                f"DELETE FROM robust_queue_attempts WHERE job_id IN ({marks})", keys
-            )
-            self._delete("jobs", "id", ids)
+        for past in ("attempts", "isolated_runs"):
+            self._delete(past, "job_id", ids)
+        self._delete("jobs", "id", ids)
 
     # ── The operator's retry ───────────────────────────────────────────────────
 

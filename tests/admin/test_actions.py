@@ -1,10 +1,14 @@
 """What operators do, and what those who may only look cannot."""
 
+import re
+
 import pytest
 from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
 from django.urls import reverse
 
-from robust_queue.admin import executions
+from robust_queue.admin import acting
+from robust_queue.lifecycle import selection
+from robust_queue.lifecycle.retry import retry
 from robust_queue.models import FailedExecution, Job, Pause
 from tests.support import rows
 from tests.support.invariants import states
@@ -14,9 +18,9 @@ FAILED = "admin:robust_queue_failedexecution_changelist"
 QUEUES = "admin:robust_queue_queue_changelist"
 
 
-def act(browser, action, *chosen, **fields):
+def act(browser, action, *chosen, query="", **fields):
     return browser.post(
-        reverse(FAILED),
+        reverse(FAILED) + query,
         {"action": action, "_selected_action": [r.pk for r in chosen], **fields},
         follow=True,
     )
@@ -48,14 +52,111 @@ def test_selected_failures_are_discarded(as_staff):
     assert not Job.objects.filter(pk=first.pk).exists()
 
 
-def test_all_that_match_can_be_chosen_but_no_more_than_were_counted(
-    as_staff, monkeypatch
-):
-    monkeypatch.setattr(executions, "REACH", 3)
+@pytest.mark.parametrize("action", ["retry_selected", "discard_selected"])
+def test_all_that_match_can_be_chosen(as_staff, monkeypatch, action):
+    monkeypatch.setattr(selection, "BATCH_SIZE", 2)
+    other = rows.failed()
+    made = [rows.failed(rows.job(queue_name="mail")) for _ in range(5)]
+    browser = as_staff("change_failedexecution", "delete_failedexecution")
+    response = act(
+        browser, action, made[0], query="?queue=mail", select_across=1, index=0
+    )
+    done, left = DONE[action]
+    assert f"5 jobs {done}." in response.content.decode()
+    assert states() == {other.pk: "failed", **{row.pk: left for row in made if left}}
+    (entry,) = LogEntry.objects.all()
+    assert (entry.object_repr, entry.object_id) == (f"5 jobs {done}.", None)
+    assert "?queue=mail" in entry.change_message
+    assert "5 jobs" in browser.get(reverse("admin:index")).content.decode()
+
+
+DONE = {"retry_selected": ("retried", "ready"), "discard_selected": ("discarded", None)}
+
+
+@pytest.mark.parametrize("action", ["retry_selected", "discard_selected"])
+def test_more_than_the_list_has_counted_are_asked_about(as_staff, monkeypatch, action):
+    monkeypatch.setattr(acting, "REACH", 3)
     made = [rows.failed() for _ in range(4)]
+    browser = as_staff("change_failedexecution", "delete_failedexecution")
+    # The menu below the list, not the one above it.
+    chosen = {"action": ["", action], "select_across": ["1", "1"], "index": 1}
+    ticked = {"_selected_action": [row.pk for row in made[:2]]}
+    response = browser.post(reverse(FAILED), {**chosen, **ticked})
+    assert "all 4 jobs that match?" in response.content.decode()
+    assert set(states().values()) == {"failed"}
+    response = browser.post(reverse(FAILED), hidden_in(response), follow=True)
+    assert f"4 jobs {DONE[action][0]}." in response.content.decode()
+    assert "failed" not in states().values()
+
+
+def hidden_in(response):
+    """What the form of the page would send if its button was pressed."""
+    fields = re.findall(r'name="(\w+)" value="([^"]*)"', response.content.decode())
+    return {name: value for name, value in fields if name != "csrfmiddlewaretoken"}
+
+
+def test_what_takes_too_long_stops_between_two_batches(as_staff, monkeypatch):
+    monkeypatch.setattr(selection, "BATCH_SIZE", 2)
+    monkeypatch.setattr(acting, "PATIENCE", -1)
+    made = [rows.failed() for _ in range(5)]
     browser = as_staff("change_failedexecution")
-    act(browser, "retry_selected", made[0], select_across=1, index=0)
-    assert sorted(states().values()) == ["failed", "ready", "ready", "ready"]
+    response = act(browser, "retry_selected", made[0], select_across=1, index=0)
+    page = response.content.decode()
+    assert "2 jobs retried." in page
+    assert "do it again" in page
+    assert sorted(states().values()) == ["failed"] * 3 + ["ready"] * 2
+
+
+def test_what_somebody_else_has_got_hold_of_is_passed_over(as_staff, monkeypatch):
+    first, second = rows.failed(), rows.failed()
+    walk = selection.walk
+
+    def walk_and_be_overtaken(*args):
+        for ids in walk(*args):
+            retry("default", first.pk)
+            yield ids
+
+    monkeypatch.setattr(selection, "walk", walk_and_be_overtaken)
+    browser = as_staff("view_failedexecution", "delete_failedexecution")
+    response = act(browser, "discard_selected", first, second)
+    assert "1 job discarded. Passed over: 1 ready." in response.content.decode()
+    assert states() == {first.pk: "ready"}
+
+
+@pytest.mark.parametrize("state", ["ready", "scheduled", "blocked"])
+def test_waiting_jobs_are_discarded(as_staff, state):
+    first, second = (getattr(rows, state)() for _ in range(2))
+    name = f"{state}execution"
+    address = reverse(f"admin:robust_queue_{name}_changelist")
+    chosen = {"action": "discard_selected", "_selected_action": [first.pk]}
+    browser = as_staff(f"delete_{name}", f"view_{name}")
+    response = browser.post(address, chosen, follow=True)
+    assert "1 job discarded." in response.content.decode()
+    assert states() == {second.pk: state}
+    assert log() == [("ada", DELETION, "job", str(first.pk))]
+
+
+def test_no_claimed_job_can_be_chosen(as_superuser):
+    row = rows.claimed()
+    address = reverse("admin:robust_queue_claimedexecution_changelist")
+    assert "discard_selected" not in as_superuser.get(address).content.decode()
+    chosen = {"action": "discard_selected", "_selected_action": [row.pk]}
+    as_superuser.post(address, chosen)
+    assert states() == {row.pk: "claimed"}
+
+
+def test_failures_are_filtered_by_kind(as_superuser):
+    error, timed_out = rows.failed(), rows.failed(kind="timed_out")
+    for word, row in (("error", error), ("timed_out", timed_out)):
+        response = as_superuser.get(reverse(FAILED), {"kind": word})
+        assert [each.pk for each in response.context["cl"].result_list] == [row.pk]
+    page = as_superuser.get(reverse(FAILED)).content.decode()
+    assert '<td class="field-kind">timed out</td>' in page
+    assert '<td class="field-kind">error</td>' in page
+    assert (
+        len(as_superuser.get(reverse(FAILED), {"kind": "x"}).context["cl"].result_list)
+        == 2
+    )
 
 
 @pytest.mark.parametrize("action", ["retry_selected", "discard_selected"])

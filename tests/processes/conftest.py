@@ -16,6 +16,7 @@ from tests.support.witness import Witness
 # run everywhere.
 NEWEST_ONLY = [
     "test_async_mode.py",
+    "test_cancellation.py",
     "test_chaos.py",
     "test_commands.py",
     "test_coroutines.py",
@@ -25,12 +26,14 @@ NEWEST_ONLY = [
     "test_embedding.py",
     "test_errands.py",
     "test_hooks.py",
+    "test_isolation_of_workers.py",
     "test_options.py",
     "test_output.py",
     "test_queues_order.py",
     "test_recycling.py",
     "test_reload.py",
     "test_support.py",
+    "test_timeouts.py",
     "test_titles.py",
     "test_wakeup.py",
 ]

@@ -145,3 +145,26 @@ def test_everything_is_taken_in_the_end_and_little_of_it_in_vain(waiting):
         asking.now += 0.02
     assert not waiting
     assert in_vain < 75
+
+
+class TestIsolated:
+    def test_a_worker_that_isolates_everything_asks_for_as_many_as_fit(self):
+        capacity = Capacity(Count(0, 0, 4))
+        assert capacity.limit(Count(3, 100, 2), now=0.0) == 2
+        assert capacity.pause(Count(3, 100, 0), now=0.0) == math.inf
+
+    def test_one_is_hoped_for_beyond_the_threads(self):
+        capacity = Capacity(Count(3, 100, 3))
+        assert capacity.limit(Count(3, 100, 3), now=0.0) == 4
+
+    def test_where_none_comes_it_rests(self):
+        capacity, room = Capacity(Count(3, 0, 3)), Count(0, 0, 3)
+        assert capacity.limit(room, now=0.0) == 1
+        capacity.learn(room, Count(1, 0, 0), limit=1, now=0.0)
+        assert capacity.limit(room, now=0.0) == 0
+        assert capacity.pause(room, now=0.0) == FIRST_PAUSE
+
+    def test_those_that_come_make_it_hope_for_more(self):
+        capacity, room = Capacity(Count(3, 0, 8)), Count(0, 0, 8)
+        capacity.learn(room, Count(0, 0, 1), limit=1, now=0.0)
+        assert capacity.limit(room, now=0.0) == 2

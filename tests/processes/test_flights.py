@@ -9,6 +9,7 @@ import pytest
 from django.db import connection
 
 from robust_queue import enqueue_all
+from robust_queue.lifecycle.cancel import cancel
 from robust_queue.models import ClaimedExecution, FailedExecution, ReadyExecution
 from robust_queue.processes import watchdog
 from robust_queue.processes.page import Stage
@@ -153,21 +154,22 @@ class TestCancelling:
     def test_a_cancelled_coroutine_cleans_up_and_has_failed(self, worker, witness):
         result, other = tasks.clean_up.enqueue("it"), tasks.nap.enqueue(0.5)
         worker.until(lambda: witness.has("begins", "it"))
-        assert worker.worker.cancel(UUID(result.id))
+        assert cancel("default", result.id)
         failed = failure(worker, result)
-        assert failed.exception_class == "asyncio.exceptions.CancelledError"
+        assert failed.exception_class == "robust_queue.exceptions.TaskCancelled"
         assert witness.has("cleans-up", "it")
         assert finished(worker, other) == [None]
-        assert not worker.worker.cancel(UUID(result.id))
+        assert not cancel("default", result.id)
 
     def test_nothing_is_cancelled_where_nothing_runs(self, worker):
         result = tasks.nap.enqueue(0)
-        assert not worker.worker.cancel(UUID(result.id))
+        finished(worker, result)
+        assert not cancel("default", result.id)
 
     def test_one_that_catches_it_has_not_failed(self, worker, witness):
         result = tasks.insist.enqueue("it")
         worker.until(lambda: witness.has("begins", "it"))
-        assert worker.worker.cancel(UUID(result.id))
+        assert cancel("default", result.id)
         assert finished(worker, result) == ["it"]
 
     def test_what_is_given_up_has_come_to_nothing(self, worker, witness):

@@ -42,13 +42,17 @@ def poll(queues=("*",), limit=50):
     )
 
 
-def explained(sql):
+def explained(sql, *, plain=False):
     """The plan of a statement, in the words of the database."""
-    explain = {
-        "postgresql": "EXPLAIN (FORMAT JSON)",
-        "mysql": "EXPLAIN FORMAT=JSON",
-        "sqlite": "EXPLAIN QUERY PLAN",
-    }[connection.vendor]
+    explain = (
+        "EXPLAIN"
+        if plain
+        else {
+            "postgresql": "EXPLAIN (FORMAT JSON)",
+            "mysql": "EXPLAIN FORMAT=JSON",
+            "sqlite": "EXPLAIN QUERY PLAN",
+        }[connection.vendor]
+    )
     with connection.cursor() as cursor:
         cursor.execute(f"{explain} {sql.replace('%', '%%')}")
         return cursor.fetchall()

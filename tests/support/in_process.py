@@ -17,9 +17,12 @@ class InProcess:
     """Takes the turns of a worker that a child would take."""
 
     def __init__(self, room=0, **configuration):
-        options = WorkerConfiguration(**{"polling_interval": 0.02, **configuration})
+        # Else whoever declares an isolated task anywhere would make all of them fork.
+        given = {"polling_interval": 0.02, "isolated": 0, **configuration}
+        options = WorkerConfiguration(**given)
         self.wakeup = Wakeup()
-        self.page = Page(options.threads + options.coroutines + room)
+        at_once = options.threads + options.coroutines + options.most_isolated
+        self.page = Page(at_once + room)
         self.trusts = True
         around = Surroundings(
             identity=a_process(),
@@ -48,6 +51,7 @@ class InProcess:
 def in_process(**configuration):
     """A worker for the block; with ``room`` for so many jobs beyond those that run."""
     each = InProcess(**configuration)
+    each.worker.prepare()
     each.worker.start()
     try:
         yield each

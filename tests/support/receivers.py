@@ -13,6 +13,7 @@ OURS = (
     our_signals.queue_paused,
     our_signals.queue_resumed,
     our_signals.attempt_failed,
+    our_signals.attempt_snoozed,
 )
 
 

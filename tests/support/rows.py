@@ -9,9 +9,11 @@ from robust_queue.identifiers import new_job_id
 from robust_queue.models import (
     Attempt,
     BlockedExecution,
+    Cancellation,
     ClaimedExecution,
     FailedExecution,
     FinishedExecution,
+    IsolatedRun,
     Job,
     Pause,
     Process,
@@ -74,6 +76,14 @@ def attempt(of=None, **values):
     return Attempt.objects.create(**{**_ended(of), **_FAILURE, **values})
 
 
+def isolated_run(of=None, **values):
+    now = timezone.now()
+    of = of or finished().job
+    facts = {"attempts": 1, "node": "web", "pid": 7, "output": "Halfway there.\n"}
+    moments = {"reserved_at": now, "started_at": now}
+    return IsolatedRun.objects.create(**{"job": of, **facts, **moments, **values})
+
+
 def process(kind="Worker", silent_for=timedelta(0), **values):
     identity = uuid4()
     moment = timezone.now() - silent_for
@@ -114,6 +124,11 @@ def semaphore(**values):
     return Semaphore.objects.create(**{"key": uuid4().hex, **given, **values})
 
 
+def cancellation(**values):
+    given = {"job_id": uuid4(), "requested_at": timezone.now()}
+    return Cancellation.objects.create(**{**given, **values})
+
+
 def unique_lock(**values):
     return UniqueLock.objects.create(
         **{"key": uuid4().hex, "job_id": uuid4(), **values}
@@ -130,12 +145,14 @@ MAKERS = {
     FailedExecution: failed,
     FinishedExecution: finished,
     Attempt: attempt,
+    IsolatedRun: isolated_run,
     Process: process,
     Pause: pause,
     RecurringTask: recurring_task,
     RecurringExecution: recurring_execution,
     Semaphore: semaphore,
     UniqueLock: unique_lock,
+    Cancellation: cancellation,
 }
 
 _FAILURE = {

@@ -28,6 +28,7 @@ from robust_queue.management.running import (
     rehearse,
     run,
 )
+from robust_queue.management.verbs import VERBS
 from robust_queue.processes.pidfile import AlreadyRunningError
 from robust_queue.sources import use
 
@@ -36,7 +37,7 @@ class Command(BaseCommand):
     help = (
         "Run workers, dispatchers and the scheduler of Robust Queue as ROBUST_QUEUE "
         "configures them, until stopped by Ctrl-C or a signal. With a verb: do that "
-        "one thing and exit. Options stand before the verb."
+        "one thing and exit. Options stand before the verb, its own ones behind it."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -67,6 +68,8 @@ class Command(BaseCommand):
             action="store_true",
             help="look at every row, and name each that breaks a guarantee",
         )
+        for name, it in VERBS.items():
+            it.add_arguments(verbs.add_parser(name, help=it.HELP))
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         # Before anything else: the checks judge this configuration, not another one.
@@ -95,6 +98,8 @@ class Command(BaseCommand):
                 self._tell(verb, database, options["queue"])
             case "doctor":
                 self._examine(database, deep=options["deep"])
+            case verb:
+                VERBS[verb].run(database, options, self.stdout)
 
     def _run(self, database: str, options: dict[str, Any]) -> None:
         choices = choices_of(options, os.environ)

@@ -1,0 +1,151 @@
+"""Edit and re-run: the form that replaces a failed job by another one."""
+
+import json
+from typing import Any
+
+from django import forms
+from django.contrib.admin.models import ADDITION, DELETION
+from django.contrib.admin.utils import quote, unquote
+from django.contrib.admin.widgets import AdminTextareaWidget
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import router
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from robust_queue.arguments import load_call
+from robust_queue.compat import AnyResult
+from robust_queue.exceptions import DeserializationError
+from robust_queue.lifecycle.names import QUEUE_NAME_LENGTH
+from robust_queue.lifecycle.rerun import REFUSALS, rerun
+from robust_queue.models import Job
+
+from .base import JobRowAdmin, record
+
+
+class RerunForm(forms.Form):
+    """What may be changed of a job."""
+
+    arguments = forms.CharField(
+        label=gettext_lazy("Arguments"),
+        widget=AdminTextareaWidget(attrs={"rows": 16, "spellcheck": "false"}),
+        help_text=gettext_lazy(
+            "JSON with args and kwargs, as it is stored: what has a $type is not plain "
+            "JSON, but a date, a model or the like."
+        ),
+    )
+    queue_name = forms.CharField(
+        label=gettext_lazy("Queue"), max_length=QUEUE_NAME_LENGTH
+    )
+    priority = forms.IntegerField(label=gettext_lazy("Priority"))
+
+    def clean_arguments(self) -> tuple[list[Any], dict[str, Any]]:
+        try:
+            return load_call(self.cleaned_data["arguments"])
+        except DeserializationError as error:
+            raise ValidationError(str(error)) from error
+
+
+class RerunnableAdmin(JobRowAdmin):
+    """Rows of jobs that can be replaced. To do so is to change and to delete."""
+
+    def has_rerun_permission(self, request: HttpRequest) -> bool:
+        return self.has_operate_permission(request) and self.has_discard_permission(
+            request
+        )
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.rerun_view)
+        own = path("<path:object_id>/rerun/", view, name=self._rerun_name)
+        return [own, *super().get_urls()]
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        extra = dict(extra_context or {})
+        if self.has_rerun_permission(request):
+            extra["rerun_url"] = self._url(self._rerun_name, unquote(object_id))
+        return super().change_view(request, object_id, form_url, extra)
+
+    def rerun_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Show the form, or do what it says."""
+        if not self.has_rerun_permission(request):
+            raise PermissionDenied
+        row: Any = self.get_object(request, unquote(object_id))
+        if row is None:
+            raise Http404
+        form = RerunForm(request.POST or None, initial=_initial(row.job))
+        result = self._rerun(row.job, form) if form.is_valid() else None
+        if result is None:
+            return self._form(request, row, form)
+        return self._done(request, row.job, result)
+
+    def _rerun(self, job: Job, form: RerunForm) -> AnyResult | None:
+        args, kwargs = form.cleaned_data["arguments"]
+        try:
+            return rerun(
+                router.db_for_write(self.model),
+                job.id,
+                args=args,
+                kwargs=kwargs,
+                queue_name=form.cleaned_data["queue_name"],
+                priority=form.cleaned_data["priority"],
+            )
+        except REFUSALS as refusal:
+            is_about_arguments = isinstance(refusal, TypeError)
+            form.add_error("arguments" if is_about_arguments else None, str(refusal))
+            return None
+
+    def _form(self, request: HttpRequest, row: Any, form: RerunForm) -> HttpResponse:
+        context = {
+            **self.admin_site.each_context(request),
+            "title": _("Edit and re-run"),
+            "subtitle": row.job.task_path,
+            "opts": self.opts,
+            "media": self.media + form.media,
+            "form": form,
+            "row": row,
+        }
+        request.current_app = self.admin_site.name
+        template = "admin/robust_queue/failedexecution/rerun.html"
+        return TemplateResponse(request, template, context)
+
+    def _done(self, request: HttpRequest, old: Job, result: AnyResult) -> HttpResponse:
+        new = Job(id=result.id, task_path=old.task_path)
+        record(request, [old], DELETION)
+        record(request, [new], ADDITION, _("In place of job %s.") % old.id)
+        self.message_user(request, _("Job %(old)s was replaced.") % {"old": old.id})
+        return HttpResponseRedirect(self._url("robust_queue_job_change", new.id))
+
+    @property
+    def _rerun_name(self) -> str:
+        return f"robust_queue_{self.opts.model_name}_rerun"
+
+    def _url(self, name: str, pk: Any) -> str:
+        site = self.admin_site.name
+        return reverse(f"admin:{name}", args=[quote(pk)], current_app=site)
+
+
+def _initial(job: Job) -> dict[str, Any]:
+    return {
+        "arguments": _editable(job.arguments),
+        "queue_name": job.queue_name,
+        "priority": job.priority,
+    }
+
+
+def _editable(text: str) -> str:
+    """Stored JSON with its lines and its letters, if it has any that can be sent."""
+    try:
+        value = json.loads(text)
+        readable = json.dumps(value, indent=2, ensure_ascii=False)
+        readable.encode()
+    except (ValueError, RecursionError):
+        return text
+    return readable

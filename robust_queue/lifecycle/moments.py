@@ -1,0 +1,36 @@
+"""Moments as the project stores them."""
+
+from datetime import MAXYEAR, MINYEAR, UTC, datetime, timedelta
+
+from django.conf import settings
+from django.utils import timezone
+
+
+def as_stored(moment: datetime) -> datetime:
+    """A moment as the project stores it, which every database can give back.
+
+    One that is out of reach raises an OverflowError.
+    """
+    if timezone.is_naive(moment):
+        return _within_reach(moment)
+    found = _within_reach(moment.astimezone(UTC))
+    return found if settings.USE_TZ else timezone.make_naive(found)
+
+
+def later(until: datetime | timedelta, *, now: datetime) -> datetime:
+    """That moment, or so much later, but never in the past."""
+    try:
+        if isinstance(until, timedelta):
+            return max(_within_reach(now + until), now)
+        if settings.USE_TZ and timezone.is_naive(until):
+            until = timezone.make_aware(until)
+        return max(as_stored(until), now)
+    except OverflowError as error:
+        raise ValueError(f"A moment is out of reach: {until!r}.") from error
+
+
+def _within_reach(moment: datetime) -> datetime:
+    # At the ends of the calendar a change of zone would fall off.
+    if MINYEAR < moment.year < MAXYEAR:
+        return moment
+    raise OverflowError

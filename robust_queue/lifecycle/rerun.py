@@ -1,0 +1,126 @@
+"""Waiting or failed ──▶ gone, with a new job in its place: edit, and run again.
+
+Jobs are written once. So an edit never changes one: a worker that has read the old job
+a moment before could run something that nobody has asked for.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from django.core.exceptions import ImproperlyConfigured
+from django.db import transaction
+
+from robust_queue import registry
+from robust_queue.aliases import options_of
+from robust_queue.arguments import load_call
+from robust_queue.compat import AnyResult, InvalidTask
+from robust_queue.context import remembering
+from robust_queue.declaration import Call
+from robust_queue.exceptions import (
+    DeserializationError,
+    UnknownTaskError,
+    UnreplaceableError,
+)
+from robust_queue.models import Job
+from robust_queue.stores import store_for
+from robust_queue.stores.conflicts import retried
+
+from .enqueue import Destination, Prepared, check, prepare, tell
+from .selection import STATES_TO_LEAVE, standing
+
+# What is wrong with a change; the old job is still there. The first tells of arguments
+# that do not fit or cannot be stored, the last of an alias that is not in TASKS.
+REFUSALS = (
+    TypeError,
+    DeserializationError,
+    InvalidTask,
+    UnknownTaskError,
+    UnreplaceableError,
+    ImproperlyConfigured,
+)
+
+
+def rerun(
+    database: str,
+    job_id: UUID | str,
+    *,
+    args: Sequence[Any] | None = None,
+    kwargs: Mapping[str, Any] | None = None,
+    queue_name: str | None = None,
+    priority: int | None = None,
+    run_after: datetime | timedelta | None = None,
+) -> AnyResult:
+    """Replace a job that waits or has failed by a new one, and return its result.
+
+    What is not given stays as it was. Everything is checked as by an enqueue, and
+    raises what an enqueue raises; then nothing has changed. The new job has an id and
+    attempts of its own, and remembers in its metadata whose place it took. The old one
+    goes with its past, in the same transaction.
+
+    Of several who act on a job one wins: ``UnreplaceableError`` if a worker has claimed
+    it, or somebody has retried, discarded or replaced it.
+    """
+    job = _found(database, UUID(str(job_id)))
+    given = {"queue_name": queue_name, "priority": priority, "run_after": run_after}
+    call = _call(job, {k: v for k, v in given.items() if v is not None}, args, kwargs)
+    prepared = _prepared(database, job, call)
+    if not retried(database, partial(_replace, database, job, prepared)):
+        raise _refusal(database, job.id)
+    tell([prepared])
+    return prepared.result
+
+
+def _found(database: str, job_id: UUID) -> Job:
+    jobs = Job.objects.using(database).with_state()
+    job: Job | None = jobs.filter(pk=job_id).first()
+    if job is None or job.state not in STATES_TO_LEAVE:
+        raise _refusal(database, job_id)
+    return job
+
+
+def _call(
+    job: Job,
+    changes: Mapping[str, Any],
+    args: Sequence[Any] | None,
+    kwargs: Mapping[str, Any] | None,
+) -> Call:
+    as_it_was = {"queue_name": job.queue_name, "priority": job.priority}
+    if job.state == "scheduled":
+        as_it_was["run_after"] = job.scheduled_execution.scheduled_at
+    task = registry.resolve(job.task_path)
+    task = task.using(backend=job.backend, **{**as_it_was, **changes})
+    if args is None or kwargs is None:
+        old_args, old_kwargs = load_call(job.arguments)
+        args = old_args if args is None else args
+        kwargs = old_kwargs if kwargs is None else kwargs
+    return Call(task, args, dict(kwargs))
+
+
+def _prepared(database: str, job: Job, call: Call) -> Prepared:
+    check(call.task)
+    destination = Destination(job.backend, database, options_of(job.backend))
+    prepared = prepare(call, destination)
+    # The enqueuer's language and time zone, not the operator's.
+    metadata = remembering(job.metadata, rerun_of=str(job.id))
+    return replace(prepared, job=replace(prepared.job, metadata=metadata))
+
+
+def _replace(database: str, job: Job, prepared: Prepared) -> bool:
+    store = store_for(database)
+    with transaction.atomic(using=database):
+        is_ours = bool(store.discard([job.id], STATES_TO_LEAVE[job.state]))
+        if is_ours:
+            store.insert([prepared.job])
+        return is_ours
+
+
+def _refusal(database: str, job_id: UUID) -> UnreplaceableError:
+    state = standing(database, [job_id]).get(job_id, "gone")
+    return UnreplaceableError(
+        f"Job {job_id} is {state}: only a job that waits or has failed can be replaced,"
+        " and only once."
+    )

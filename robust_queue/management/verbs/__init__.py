@@ -1,0 +1,29 @@
+"""The verbs of ``manage.py robust_queue`` that have a module of their own."""
+
+from argparse import ArgumentParser
+from typing import Any, Protocol
+
+from django.core.management.base import OutputWrapper
+
+from . import cancel, clear, discard, failures, rerun, retry
+
+
+class Verb(Protocol):
+    """What such a module has."""
+
+    HELP: str
+
+    def add_arguments(self, parser: ArgumentParser) -> None: ...
+
+    def run(self, database: str, options: dict[str, Any], out: OutputWrapper) -> None:
+        """Do it, or raise a CommandError."""
+
+
+VERBS: dict[str, Verb] = {
+    "failures": failures,
+    "retry": retry,
+    "rerun": rerun,
+    "discard": discard,
+    "cancel": cancel,
+    "clear": clear,
+}

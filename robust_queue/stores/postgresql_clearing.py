@@ -1,0 +1,35 @@
+"""The SQL with which PostgreSQL clears a batch: one statement, one commit."""
+
+from .clearing import State
+
+_CLEAR = """
+WITH ended AS MATERIALIZED (
+    SELECT job_id FROM robust_queue_{state}_executions
+    WHERE job_id = ANY (%s::uuid[]) AND finished_at < %s::timestamptz
+    ORDER BY job_id
+    FOR UPDATE SKIP LOCKED
+), attempted AS (
+    DELETE FROM robust_queue_attempts
+    WHERE job_id = ANY (ARRAY(SELECT job_id FROM ended))
+), isolated AS (
+    DELETE FROM robust_queue_isolated_runs
+    WHERE job_id = ANY (ARRAY(SELECT job_id FROM ended))
+), job AS (
+    DELETE FROM robust_queue_jobs
+    WHERE id = ANY (ARRAY(SELECT job_id FROM ended))
+)
+DELETE FROM robust_queue_{state}_executions
+WHERE job_id = ANY (ARRAY(SELECT job_id FROM ended))
+RETURNING job_id
+"""
+
+# By their keys, whatever the planner thinks of the whole table.
+JOBS_THAT_ENDED = """(
+    SELECT id, task_path, backend, queue_name FROM robust_queue_jobs
+    WHERE id = ANY (ARRAY(SELECT job_id FROM ended))
+) job"""
+
+CLEAR: dict[State, str] = {
+    "finished": _CLEAR.format(state="finished"),
+    "failed": _CLEAR.format(state="failed"),
+}
