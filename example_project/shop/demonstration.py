@@ -15,7 +15,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from robust_queue import enqueue_all
+from robust_queue import cancel, enqueue_all
 from robust_queue.models import Job, ScheduledExecution
 
 from .models import Customer, Order
@@ -27,8 +27,11 @@ from .tasks import (
     charge_card,
     nightly_report,
     redeem_coupon,
+    refund,
+    render_catalogue,
     resize_photo,
     send_receipt,
+    wait_for_supplier,
 )
 
 PHOTOS = {"teapot": (3000, 2000), "mug": (1200, 1600), "saucer": (800, 800)}
@@ -78,6 +81,9 @@ def enqueue_everything() -> list[Scene]:
         *photos(),
         *a_declined_card(order),
         *a_coroutine(),
+        *refunds(),
+        *work_of_its_own(),
+        *what_is_ended(order),
     ]
 
 
@@ -125,6 +131,30 @@ def a_declined_card(order: Order) -> Iterator[Scene]:
 
 def a_coroutine() -> Iterator[Scene]:
     yield Scene("a coroutine", ask_supplier.enqueue("teapot"))
+
+
+def refunds() -> Iterator[Scene]:
+    """The one is tried again, the other is of no use any more."""
+    card = Card(token="tok_4242", last_digits="4242")  # noqa: S106
+    yield Scene("tried again after a while", refund.enqueue(Decimal("5.00"), card))
+    card = Card(token=DECLINED, last_digits="0002")
+    dropped = refund.enqueue(Decimal("5.00"), card)
+    yield Scene("dropped, as declared", dropped, "failed")
+
+
+def work_of_its_own() -> Iterator[Scene]:
+    """In processes of their own, one of which crashes and harms nobody."""
+    yield Scene("a process of its own", render_catalogue.enqueue(120))
+    crashed = render_catalogue.enqueue(120, is_broken=True)
+    yield Scene("a crash that harms nobody", crashed, "failed")
+
+
+def what_is_ended(order: Order) -> Iterator[Scene]:
+    late = wait_for_supplier.enqueue("teapot")
+    yield Scene("takes too long", late, "failed")
+    unwanted = send_receipt.enqueue(order)
+    cancel(unwanted)
+    yield Scene("cancelled before it runs", unwanted, "failed")
 
 
 def roll_back() -> None:

@@ -4,15 +4,18 @@ Nothing leaves the machine: a receipt is a line of text, a photo a pair of numbe
 """
 
 import asyncio
+import os
 import time
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
+from typing import Any
 
 from django.db.models import Count, Sum
 from django.utils import timezone
 
 from robust_queue import exponential, storable, task
+from robust_queue.compat import TaskContext
 
 from .models import Order
 
@@ -89,6 +92,41 @@ async def ask_supplier(article: str) -> int:
     """Ask how many are in stock; tasks may be coroutines."""
     await asyncio.sleep(0.05)
     return IN_STOCK.get(article, 0)
+
+
+class BankAwayError(Exception):
+    """The bank does not answer. Asking again later may help."""
+
+
+@task(
+    takes_context=True,
+    max_attempts=3,
+    backoff=[0.3],
+    retry_on=BankAwayError,
+    discard_on=CardDeclinedError,
+)
+def refund(context: TaskContext[..., Any], amount: Decimal, card: Card) -> str:
+    """Give money back. The bank answers when it is asked for the second time."""
+    if card.token == DECLINED:
+        raise CardDeclinedError(f"The card ending in {card.last_digits} is gone.")
+    if context.attempt == 1:
+        raise BankAwayError("The bank does not answer.")
+    return f"{amount} to the card ending in {card.last_digits}"
+
+
+@task(timeout=0.3)
+async def wait_for_supplier(article: str) -> int:
+    """Ask one who never answers; nobody waits for longer than that."""
+    await asyncio.sleep(3600)
+    return IN_STOCK[article]
+
+
+@task(isolation="process")
+def render_catalogue(pages: int, *, is_broken: bool = False) -> str:
+    """Heavy work in a process of its own, which may even crash."""
+    if is_broken:
+        os.abort()
+    return f"{pages} pages"
 
 
 @task(queue_name="parcels", max_attempts=20, backoff=exponential(0.5, cap=2))
