@@ -13,6 +13,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from robust_queue.exceptions import TaskCancelled
@@ -38,6 +39,7 @@ MOST_REQUESTS = 10_000
 # A request as young as that may yet be heard by the worker it is meant for.
 YOUNG = timedelta(seconds=2)
 
+_OVER = ("finished", "failed")
 _WORDS = ("exception_class", "message", "traceback")
 
 
@@ -94,6 +96,13 @@ def asked_for(database: str) -> set[UUID]:
     return set(requests[:MOST_REQUESTS])
 
 
+def withdraw(database: str, job_ids: Sequence[UUID]) -> None:
+    """What was asked for has come about."""
+    if job_ids:
+        requests = Cancellation.objects.using(database).filter(pk__in=job_ids)
+        retried(database, requests.delete)
+
+
 def sweep(database: str, *, limit: int = BATCH_SIZE) -> int:
     """Deal with requests whose jobs do not run any more; return with how many.
 
@@ -102,17 +111,19 @@ def sweep(database: str, *, limit: int = BATCH_SIZE) -> int:
     old = Cancellation.objects.using(database).filter(
         requested_at__lte=timezone.now() - YOUNG
     )
-    asked = list(old.order_by("requested_at").values_list("job_id", flat=True)[:limit])
+    running = ClaimedExecution.objects.filter(job_id=OuterRef("job_id"))
+    left = old.filter(~Exists(running)).order_by("requested_at")
+    asked = list(left.values_list("job_id", flat=True)[:limit])
     if not asked:
         return 0
-    running = _running(database, asked)
-    left = [job_id for job_id in asked if job_id not in running]
-    _end_waiting(database, left)
-    # It may have been claimed again just now: then the request is still good.
-    still_running = _running(database, left)
-    settled = [job_id for job_id in left if job_id not in still_running]
-    requests = Cancellation.objects.using(database).filter(pk__in=settled)
-    retried(database, requests.delete)
+    ended = set(_end_waiting(database, asked))
+    # One that somebody has got hold of meanwhile is still to be ended.
+    found = standing(database, asked)
+    settled = [
+        each for each in asked if each in ended or found.get(each, "failed") in _OVER
+    ]
+    # Not a younger request, made after somebody has retried the job.
+    retried(database, old.filter(pk__in=settled).delete)
     return len(settled)
 
 

@@ -18,7 +18,7 @@ def describe(error: BaseException) -> dict[str, Any]:
     path = f"{kind.__module__}.{kind.__qualname__}"
     return {
         "exception_class": _storable(path)[:CLASS_LENGTH],
-        "message": _storable(_message(error))[:MESSAGE_LENGTH],
+        "message": _storable(message_of(error))[:MESSAGE_LENGTH],
         "traceback": _shortened(_storable(_formatted(error))),
     }
 
@@ -54,7 +54,8 @@ def _plain(text: str) -> str:
     return ascii_only.replace("\x00", "\\x00")[-PLAIN_LENGTH:]
 
 
-def _message(error: BaseException) -> str:
+def message_of(error: BaseException) -> str:
+    """What an exception says, whatever it does when it is asked."""
     try:
         return str(error)
     except BaseException as broken:  # its __str__ may raise anything

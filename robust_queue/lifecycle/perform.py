@@ -57,6 +57,14 @@ class Performed:
         """Would anybody listen?"""
         return self.error is not None or self._attempt.is_heard("task_finished")
 
+    @property
+    def is_over(self) -> bool:
+        """Is the job over, or is it to be tried again?"""
+        match self.outcome:
+            case Finished() | Failed(retry_at=None):
+                return True
+        return False
+
     def announce(self) -> None:
         """Tell the world. To be called by whoever has recorded the outcome."""
         match self.outcome:

@@ -1,12 +1,15 @@
 """Cancellations: who asks for the end of a job that this worker holds."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from contextlib import suppress
 from uuid import UUID
 
-from robust_queue.lifecycle.cancel import asked_for
+from django.db import Error
+
+from robust_queue.lifecycle.cancel import asked_for, withdraw
 
 from . import clock
-from .held import Held
+from .held import Ended, Held
 
 # Seconds between two questions, where nobody tells.
 BETWEEN_QUESTIONS = 1.0
@@ -38,6 +41,21 @@ class Cancellations:
             for each in held
             if each.claim.job_id in wanted and each not in self._heeded
         ]
+
+    def withdraw(self, done: Iterable[Ended]) -> None:
+        """These are recorded. What has been asked for is done, if they are over.
+
+        What cannot be withdrawn now is swept away later.
+        """
+        if not self._heeded:
+            return
+        over = [
+            each.held.claim.job_id
+            for each in done
+            if each.held in self._heeded and each.performed and each.performed.is_over
+        ]
+        with suppress(Error):
+            withdraw(self._database, over)
 
     def heed(self, held: Held) -> None:
         """It has been told of it: that is done once."""

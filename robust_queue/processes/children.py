@@ -53,6 +53,15 @@ class Child(ABC):
     def collect(self) -> int | None:
         """How it has ended; None if it still lives."""
 
+    def ended_at(self) -> float:
+        """When it ended; called when it has."""
+        return clock.now()
+
+    @property
+    def is_gone(self) -> bool:
+        """Has it ended, though what belongs to it may not have?"""
+        return False
+
     @property
     def name(self) -> str:
         return name_of(self.post.kind, self.identity, pid=self.pid)
@@ -72,7 +81,7 @@ class Child(ABC):
         """Collect its end, if it has come."""
         self.exit_code = self.collect()
         if self.exit_code is not None:
-            self.ended = clock.now()
+            self.ended = self.ended_at()
         return self.exit_code is not None
 
     @property

@@ -125,7 +125,9 @@ class Coroutines(Lane):
         loop: EventLoop,
     ) -> None:
         if isinstance(begun, Attempt):
-            loop.take_off(begun, context, land=partial(self._land, held))
+            loop.take_off(
+                begun, context, running=held.running, land=partial(self._land, held)
+            )
         else:
             self._land(held, begun)
 
@@ -154,7 +156,7 @@ class Coroutines(Lane):
         loop: EventLoop,
     ) -> None:
         # Language and time zone are known in the thread only in which they were set.
-        context.run(enter, held.claim)
+        context.run(enter, held.claim, held.running)
         self._launch(held, begun, context, loop)
 
 

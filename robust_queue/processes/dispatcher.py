@@ -9,7 +9,7 @@ from .actor import Actor, jittered
 from .upkeep import Upkeep
 
 # Seconds between two looks for jobs whose end was asked for, and that wait again.
-BETWEEN_SWEEPS = 5.0
+BETWEEN_SWEEPS = 30.0
 
 
 class Dispatcher(Actor):

@@ -18,7 +18,7 @@ from asgiref.sync import AsyncToSync
 from django.db import connections
 
 from robust_queue.aliases import know_backends
-from robust_queue.context import CurrentJob, job_in
+from robust_queue.context import CurrentJob, Running, job_in
 from robust_queue.exceptions import TaskCancelled
 from robust_queue.lifecycle.perform import Attempt, Performed
 
@@ -67,6 +67,8 @@ class Flight:
             self.clock = loop.call_later(wait, self._be_late, loop)
 
     def _be_late(self, loop: AbstractEventLoop) -> None:
+        if self.task is not None and self.task.done():
+            return  # it has ended in the same turn of the loop, and was first
         self.is_late = True
         self.cancel()
         # It may catch that, and wait for something else.
@@ -212,6 +214,7 @@ class EventLoop:
         attempt: Attempt,
         context: Context,
         *,
+        running: Running | None = None,
         land: Callable[[Performed | None], None],
     ) -> None:
         """Run an attempt in this context, and tell what it has come to."""
@@ -232,6 +235,9 @@ class EventLoop:
         else:
             flight.set_clock(self._loop)
             task.add_done_callback(partial(self._land, flight))
+            if running is not None and running.is_cancelled:
+                # Somebody asked for that before it was in the list of flights.
+                flight.be_unwanted()
 
     def _land(self, flight: Flight, task: Task[Performed]) -> None:
         del self._flights[flight.attempt.claim.job_id]

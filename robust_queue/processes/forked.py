@@ -124,6 +124,13 @@ class ForkedChild(Child):
             return None
         return self.code
 
+    def ended_at(self) -> float:
+        return clock.now() if self.died is None else self.died
+
+    @property
+    def is_gone(self) -> bool:
+        return self.died is not None
+
     def _is_fenced(self, since: float) -> bool:
         """Does anything go on that it ran in processes of their own?
 

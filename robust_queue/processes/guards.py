@@ -27,7 +27,8 @@ class Interrupt(BaseException):
 class Guard:
     """Of one call of one task, in the thread that makes it."""
 
-    def __init__(self) -> None:
+    def __init__(self, arm: Callable[["Guard"], None] = lambda guard: None) -> None:
+        self._arm = arm
         self._thread = threading.get_ident()
         self._token = [True]
         self._is_sent = False
@@ -40,8 +41,12 @@ class Guard:
         args: Sequence[Any],
         kwargs: Mapping[str, Any],
     ) -> Any:
-        """Call the task. When this returns or raises, no interrupt is on its way."""
+        """Call the task. When this returns or raises, no interrupt is on its way.
+
+        And none comes before it is armed, in here.
+        """
         try:
+            self._arm(self)
             return function(*args, **kwargs)
         finally:
             self._end()

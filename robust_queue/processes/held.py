@@ -1,5 +1,6 @@
 """What a worker holds, and what has come to its end."""
 
+import math
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ class Held:
     since: float
     # From when on its task may have begun.
     running: Running | None = None
+    # When its time is up, by the clock of trust.
+    ends: float = math.inf
 
 
 @dataclass(slots=True, eq=False)

@@ -189,15 +189,17 @@ class Lane(ABC):
 
         False if it begins this very moment: that has to be asked again.
         """
-        try:
-            self._waiting.remove(held)
-        except ValueError:
-            if held.running is not None:
-                self._cancel_running(held, held.running)
-            return held.running is not None
+        if held.running is not None:
+            self._cancel_running(held, held.running)
+            return True
+        # Made before it is taken out: what it takes may be a query, and may fail.
         attempt = Attempt(
             held.claim, database=self._duty.database, worker_id=self._duty.worker_name
         )
+        try:
+            self._waiting.remove(held)
+        except ValueError:
+            return False
         error = TaskCancelled("The job was cancelled before it began.")
         self._end(held, attempt.failed(error))
         return True
@@ -205,9 +207,6 @@ class Lane(ABC):
     def _cancel_running(self, held: Held, running: Running) -> None:
         """The task may ask for it, and end by itself."""
         running.is_cancelled = True
-
-    def end_late(self) -> None:  # noqa: B027 (the event loop has a clock of its own)
-        """End those whose time is up."""
 
     @abstractmethod
     def submit(self, errand: Errand) -> None:
@@ -254,7 +253,8 @@ class Lane(ABC):
         terms = terms_for(held.claim)
         policy, claim = terms.policy, held.claim
         runs_again = policies.may_run_again(policy, attempts=claim.attempts)
-        self._duty.page.start(held.slot, runs_again=runs_again, ends=end_of(policy))
+        held.ends = end_of(policy)
+        self._duty.page.start(held.slot, runs_again=runs_again, ends=held.ends)
         held.running = running = Running(claim)
         if policy.is_timed:
             running.ends_at = policies.ends_at(

@@ -63,7 +63,7 @@ class Listener:
         *,
         database: str,
         on_news: Callable[[], None],
-        on_cancellation: Callable[[], None],
+        on_cancellation: Callable[[], None] = lambda: None,
     ) -> None:
         self._configuration = configuration
         self._database = database

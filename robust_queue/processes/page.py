@@ -28,6 +28,7 @@ _BEAT, _LIFE, _TURN = 0, 8, 16  # where moments are kept, and below what is true
 _UP, _LEAVING, _BURIED, _RELIEVED, _TIRED = 24, 25, 26, 27, 28
 # State, runs again, length, start, end of its time, job, token.
 _RECORD = struct.Struct("=B?xxIdd16s16s")
+_ENDS = 16  # where in it the end of its time is
 _START = struct.Struct("=?xxIdd")  # that part of it which is written at the start
 _HEADER_SIZE = 64
 LEAST_SLOT = 64 * 1024
@@ -166,6 +167,8 @@ class Page:
         """
         kept = _packed(outcome)
         if len(kept) > self._slot_size - _RECORD.size:
+            # But not one that is late: nobody has to end this process for it.
+            self._write(slot, _ENDS, _MOMENT.pack(math.inf))
             return False
         self._write(slot, _RECORD.size, kept)
         struct.pack_into("=I", self._memory, self._offset(slot) + 4, len(kept))

@@ -236,6 +236,8 @@ class Supervisor:
         if clock.now() - self._awake_since < SLEPT:
             return  # they may have slept too, and beat any moment
         for child in self._children:
+            if child.is_gone:
+                continue  # what is left of it is on its way out
             if child.is_stuck_in_boot():
                 self._household.kill(child, "it did not finish booting")
             elif child.is_overdue():

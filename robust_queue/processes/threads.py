@@ -9,8 +9,8 @@ import math
 import threading
 import time
 from collections import deque
+from contextlib import suppress
 from contextvars import copy_context
-from datetime import timedelta
 from functools import partial
 
 from django.db import connections
@@ -21,6 +21,7 @@ from robust_queue.reports import report
 
 from .connections import clean_up_after_task, prepare_for_task
 from .exits import leave_out_of_memory
+from .guards import Guard
 from .held import Held, first_of
 from .lanes import Duty, Lane
 from .limits import Limits, timed_out
@@ -53,13 +54,14 @@ class Threads(Lane):
         self._durations: dict[str, float] = {}
         self._begun = self._begun_before = 0
         self._begun_at = 0.0
-        self._limits = Limits(duty.wake)
+        self._limits = Limits()
 
     def start(self) -> None:
         self._pool.start()
 
     def finish(self, timeout: float) -> None:
         self._pool.finish(timeout)
+        self._limits.finish(timeout)
 
     def submit(self, errand: Errand) -> None:
         self._errands.append(errand)
@@ -72,10 +74,7 @@ class Threads(Lane):
     @property
     def patience(self) -> float:
         nudge_in = NUDGE if self._could_be_helped else math.inf
-        return min(self._stale_in, nudge_in, self._limits.patience)
-
-    def end_late(self) -> None:
-        self._limits.strike()
+        return min(self._stale_in, nudge_in)
 
     def nudge(self) -> None:
         """Call another thread if those at hand have not come around for a while."""
@@ -190,15 +189,22 @@ class Threads(Lane):
         begun = self._begin(held)
         if not isinstance(begun, Attempt):
             return begun
-        limit = begun.policy.timeout
-        return begun.run() if limit is None else self._run_within(limit, begun)
+        if begun.policy.timeout is None:
+            return begun.run()
+        return self._run_until(held.ends, begun)
 
-    def _run_within(self, limit: timedelta, attempt: Attempt) -> Performed:
-        with self._limits.guarded(limit.total_seconds()) as guard:
+    def _run_until(self, ends: float, attempt: Attempt) -> Performed:
+        self._limits.start()
+        guard = Guard(lambda guard: self._limits.add(guard, ends))
+        try:
             performed = attempt.run(guard.call)
+        finally:
+            self._limits.remove(guard)
         if not guard.has_struck:
             return performed
         # Whatever it has come to: it may have stopped halfway, holding anything.
-        connections.close_all()
         self._duty.recycle(f"{attempt.claim.task_path} was interrupted in its thread")
+        for connection in connections.all(initialized_only=True):
+            with suppress(Exception):
+                connection.close()
         return timed_out(attempt, performed)

@@ -268,6 +268,7 @@ class Worker(Actor):
         for lane in self._lanes:
             its_own = [each for each in done if each.held.lane is lane]
             lane.announce(its_own, recorded)
+        self._cancellations.withdraw(done)
 
     def _take_back(self) -> None:
         """Take back what waits in vain: others may be free for it."""
@@ -290,9 +291,7 @@ class Worker(Actor):
             each.held.lane.let_go(each.held)
 
     def _end_unwanted(self, *, is_told: bool) -> None:
-        """End what is late, and what somebody has cancelled."""
-        for lane in self._lanes:
-            lane.end_late()
+        """End what somebody has cancelled."""
         for held in self._cancellations.asked_for(self._held, is_told=is_told):
             if held.lane.cancel(held):
                 self._cancellations.heed(held)

@@ -272,7 +272,7 @@ class Keeper(threading.Thread):
                 self._hang_up(room)
 
     def _take_step(self, room: Room, run: Run) -> None:
-        if run.outcome is None and run.verdict is None:
+        if run.outcome is None and run.verdict is None and run.ends <= clock.now():
             run.time_out()
         while run.steps and run.steps[0][0] <= clock.now():
             _, number = run.steps.popleft()

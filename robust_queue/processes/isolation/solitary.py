@@ -25,6 +25,7 @@ from django.utils import timezone
 from robust_queue import policies, registry
 from robust_queue.aliases import know_backends
 from robust_queue.context import Running, enter
+from robust_queue.lifecycle.failure import message_of
 from robust_queue.lifecycle.perform import Attempt, Performed, begin
 from robust_queue.lifecycle.policy import terms_for
 from robust_queue.processes import titles
@@ -122,11 +123,10 @@ class Solitary:
         self._tasks += 1
         performed = self._run(claim, self._running)
         self._running = None
-        sys.stdout.flush()
-        sys.stderr.flush()
-        reason = self._reason_to_leave()
+        # Whatever goes wrong from here on: what the task has come to must be told.
+        reason = self._tidy_up() or self._reason_to_leave()
         outcome = plain_outcome(performed.outcome) if performed else None
-        said = str(performed.error) if performed and performed.error else ""
+        said = message_of(performed.error) if performed and performed.error else ""
         self._line.say(outcome=outcome, said=said, leaves=reason, pid=os.getpid())
         return reason
 
@@ -135,9 +135,18 @@ class Solitary:
             kernel.limit_cpu(self._terms.cpu_limit.total_seconds())
         prepare_for_task()
         # What a task sets in its context is not the next one's.
-        performed = copy_context().run(self._perform, claim, running)
-        clean_up_after_task()
-        return performed
+        return copy_context().run(self._perform, claim, running)
+
+    def _tidy_up(self) -> str:
+        """Clean up after a task; return what went wrong with that, if anything did."""
+        try:
+            clean_up_after_task()
+            sys.stdout.flush()
+            sys.stderr.flush()
+        except Exception as error:
+            report(error, "it was cleaned up after an isolated task")
+            return f"cleaning up failed with {type(error).__name__}"
+        return ""
 
     def _perform(self, claim: Claim, running: Running) -> Performed | None:
         """None if it could not be begun, which is no fault of the task."""
