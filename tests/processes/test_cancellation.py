@@ -5,7 +5,7 @@ import time
 import pytest
 
 from robust_queue.lifecycle.cancel import cancel
-from robust_queue.models import Cancellation, FailedExecution
+from robust_queue.models import Cancellation, FailedExecution, ReadyExecution
 from robust_queue.processes.foresight import Foresight
 from tests.support.in_process import in_process
 from tests.support.invariants import state_of
@@ -43,6 +43,23 @@ class TestInAWorker:
         row = failure_of(result)
         assert (row.kind, row.exception_class) == ("cancelled", CANCELLED)
         assert not worker.page.is_tired
+
+    @pytest.mark.parametrize("attempts", [0, 1])
+    def test_a_coroutine_may_look_for_itself(self, worker, attempts):
+        """Also if it was begun aside, as every later attempt is."""
+        result = tasks.ask_whether_it_is_cancelled.enqueue()
+        ReadyExecution.objects.update(attempts=attempts)
+        worker.until(lambda: marks("asking"))
+        cancel("default", result.id)
+        worker.until(lambda: state_of(result) == "finished")
+
+    def test_the_request_is_gone_with_its_job(self, worker):
+        result = tasks.wait_to_be_cancelled.enqueue()
+        worker.until(lambda: marks("wait"))
+        cancel("default", result.id)
+        worker.until(lambda: state_of(result) == "failed")
+        worker.drain()
+        assert not Cancellation.objects.exists()
 
     def test_one_that_finishes_has_finished(self, worker):
         result = tasks.finish_although_cancelled.enqueue()

@@ -429,3 +429,16 @@ def test_a_process_that_is_used_again_costs_little(worker):
     begun = time.monotonic()
     worker.until(lambda: FinishedExecution.objects.count() > 100)
     assert (time.monotonic() - begun) / len(results) < 0.02
+
+
+class TestWhatHasEnded:
+    """Whatever goes wrong behind a task: what it has come to is told."""
+
+    def test_it_has_closed_what_it_writes_to(self, worker):
+        result = tasks.close_what_it_writes_to.enqueue()
+        assert returned(worker, result) == "done"
+
+    def test_its_error_cannot_be_shown(self, worker):
+        result = tasks.fail_without_a_word.enqueue()
+        run(worker, result)
+        assert failure(result).exception_class.endswith("isolated_tasks.MuteError")

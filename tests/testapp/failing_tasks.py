@@ -2,10 +2,11 @@
 
 import asyncio
 import time
+from contextlib import suppress
 from datetime import timedelta
 
 from robust_queue import Discard, Retry, Snooze, TaskTimeout, exponential, task
-from robust_queue.context import check_cancelled
+from robust_queue.context import check_cancelled, is_cancelled
 from tests.testapp.models import Mark
 from tests.testapp.process_tasks import leave_mark
 
@@ -159,3 +160,13 @@ def finish_although_cancelled(context):
 async def wait_in_a_coroutine():
     await Mark.objects.acreate(label="coroutine begins", pid=0)
     await asyncio.sleep(3600)
+
+
+@task(takes_context=True)
+async def ask_whether_it_is_cancelled(context):
+    """Not where it waits: it looks for itself, and catches what it is told."""
+    await Mark.objects.acreate(label="asking begins", pid=0)
+    while not (context.cancelled and is_cancelled()):
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(0.02)
+    return "seen"

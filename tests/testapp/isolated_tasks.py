@@ -229,3 +229,21 @@ def write_and_die():
 @task()
 def nothing():
     return None
+
+
+class MuteError(Exception):
+    """Cannot even say what is wrong."""
+
+    def __str__(self):
+        raise RuntimeError
+
+
+@task()
+def close_what_it_writes_to():
+    sys.stdout.close()
+    return "done"
+
+
+@task()
+def fail_without_a_word():
+    raise MuteError
