@@ -11,10 +11,10 @@ from uuid import UUID
 from django.db import DataError, Error, IntegrityError, connections, transaction
 from django.utils import timezone
 
-from robust_queue.models import Job
+from robust_queue.models import Attempt, Job
 from robust_queue.stores import store_for
 from robust_queue.stores.conflicts import is_conflict
-from robust_queue.stores.rows import Claim, Finished, Outcome
+from robust_queue.stores.rows import Claim, Failed, Finished, Outcome
 
 from .claim import Claiming, claim_as_told
 from .failure import failed_to_record
@@ -23,6 +23,7 @@ logger = logging.getLogger("robust_queue")
 
 LARGE = 100_000  # characters; no server is configured to take less at a time
 HANG_UPS = 3
+MOST_TRACEBACKS = 50
 
 T = TypeVar("T")
 
@@ -35,7 +36,9 @@ def settle(database: str, outcomes: Sequence[Outcome]) -> set[UUID]:
     An outcome that is already stored, because the reply to an earlier settle got lost,
     counts as held: to settle it again changes nothing and is no mistake.
     """
-    return _with_stored(database, outcomes, held=_record(database, outcomes))
+    held = _with_stored(database, outcomes, held=_record(database, outcomes))
+    _shorten_the_past(database, outcomes)
+    return held
 
 
 def settle_and_claim(
@@ -55,7 +58,9 @@ def settle_and_claim(
         )
     except _RefusedError:
         held = _record(database, outcomes)
-    return _with_stored(database, outcomes, held=held), claims
+    held = _with_stored(database, outcomes, held=held)
+    _shorten_the_past(database, outcomes)
+    return held, claims
 
 
 def _with_stored(
@@ -72,6 +77,23 @@ def _with_stored(
                 outcome.job_id,
             )
     return held | stored
+
+
+def _shorten_the_past(database: str, outcomes: Sequence[Outcome]) -> None:
+    """Of very many attempts the first one and the latest ones keep their tracebacks.
+
+    A task may be tried thousands of times, and fail with as many words each time.
+    """
+    for each in outcomes:
+        if isinstance(each, Failed) and each.attempts > MOST_TRACEBACKS + 1:
+            _forget_traceback(database, each.job_id, each.attempts - MOST_TRACEBACKS)
+
+
+def _forget_traceback(database: str, job_id: UUID, attempt: int) -> None:
+    attempts = Attempt.objects.using(database).filter(job_id=job_id, attempts=attempt)
+    # What is kept for longer than necessary harms nobody.
+    with suppress(Error), _savepoint(database):
+        attempts.update(traceback="")
 
 
 def _record(database: str, outcomes: Sequence[Outcome]) -> set[UUID]:
