@@ -6,7 +6,7 @@ from functools import cached_property
 
 from django.utils import timezone
 
-from robust_queue import policies
+from robust_queue import policies, registry
 from robust_queue.exceptions import (
     Discard,
     RobustQueueError,
@@ -18,7 +18,7 @@ from robust_queue.exceptions import (
 from robust_queue.policies import Kind, Policy, Verdict
 from robust_queue.stores.rows import Claim, Failed, Finished, Outcome, Snoozed
 
-from . import results
+from . import announce, results
 from .failure import describe
 from .perform import Attempt, Performed
 
@@ -45,6 +45,15 @@ class PerformedElsewhere(Performed):
         self._database = database
         self.outcome = outcome
         self.error = error
+
+    @property
+    def is_heard(self) -> bool:
+        # Asked in the main thread of a worker, so without what takes a query.
+        task = registry.find(self._claim.task_path)
+        is_from_backport = getattr(task, "from_backport", False)
+        return self.error is not None or announce.is_heard(
+            "task_finished", is_from_backport=is_from_backport
+        )
 
     @cached_property
     def _attempt(self) -> Attempt:  # type: ignore[override]

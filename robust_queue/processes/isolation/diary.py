@@ -81,7 +81,7 @@ class Diary:
             if due:
                 self._store(due)
         except Error as error:
-            self._try_again(due, error)
+            self._try_again(due, error, is_refused=self._is_answered())
 
     def _is_due(self, entry: Entry) -> bool:
         if entry.due > clock.now():
@@ -92,12 +92,20 @@ class Diary:
             return False
         return True
 
-    def _try_again(self, entries: Iterable[Entry], error: Error) -> None:
+    def _is_answered(self) -> bool:
+        """Does the server go on to answer? Then it has refused what it was told."""
+        connection = connections[self._database]
+        return connection.connection is not None and connection.is_usable()
+
+    def _try_again(
+        self, entries: Iterable[Entry], error: Error, *, is_refused: bool
+    ) -> None:
         for entry in entries:
-            entry.tries += 1
-            entry.due = clock.now() + entry.tries
-            # The text may be what the server does not take.
-            entry.output = ascii(entry.output)[1:-1]
+            entry.due = clock.now() + 1 + entry.tries
+            if is_refused:
+                entry.tries += 1
+                # The text may be what the server does not take.
+                entry.output = ascii(entry.output)[1:-1]
             if entry.tries < MOST_TRIES:
                 self._entries[entry] = None
             else:

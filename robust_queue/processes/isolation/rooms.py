@@ -2,6 +2,7 @@
 
 import math
 import os
+import select
 import socket
 from collections import deque
 from contextlib import suppress
@@ -27,6 +28,7 @@ IDLE = 60.0
 MOST_OUTPUT = 64 * 1024
 _PIECE = 64 * 1024
 _AT_ONCE = 16
+_SAFE = select.PIPE_BUF  # what a pipe takes as a whole if it takes anything
 
 
 class Output:
@@ -76,9 +78,20 @@ def _grace() -> float:
 
 
 def _pass_on(piece: bytes) -> None:
-    # As if the task were run by this process. A log that is full harms no task.
-    with suppress(OSError):
-        os.write(2, piece)
+    # As if the task were run by this process. A log that is full, or that nobody reads,
+    # harms no task: then it is only kept.
+    for start in range(0, len(piece), _SAFE):
+        with suppress(OSError):
+            if not _log_has_room():
+                return
+            os.write(2, piece[start : start + _SAFE])
+
+
+def _log_has_room() -> bool:
+    """Can so much be written to the log without waiting for its reader?"""
+    room = select.poll()
+    room.register(2, select.POLLOUT)
+    return bool(room.poll(0))
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
