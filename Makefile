@@ -8,6 +8,7 @@ help: ## List what can be made
 	@echo
 	@echo "ARGS='...' is passed on:  make test ARGS='--only py313-django61-sqlite -k retry'"
 	@echo "RQ_FAST=1                 make test: Python 3.13 with Django 6.1 only"
+	@echo "ARGS=\"--only '*'\"         make test: every version against every database"
 	@echo "RQ_STRICT=1               make test: fail rather than leave anything out (so does CI=true)"
 	@echo "RQ_POSTGRESQL_URL, RQ_MARIADB_URL name servers to use; see tests/services.py"
 

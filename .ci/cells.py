@@ -1,4 +1,4 @@
-"""The matrix: every environment against every database."""
+"""The matrix: the newest environment against every database, older ones spread."""
 
 import fnmatch
 from collections.abc import Iterable
@@ -33,9 +33,21 @@ ALL = [
 ]
 
 
+# What is run if nothing is said. All of them would take longer than people wait.
+USUAL = (
+    f"{environments.NEWEST.name}-*",
+    "py312-django60-postgresql",
+    "py311-django52-sqlite",
+    "py311-django52-mariadb",
+)
+
+
 def chosen(patterns: Iterable[str]) -> list[Cell]:
-    """Return the cells whose names match a pattern, or all if there is none."""
-    patterns = list(patterns) or ["*"]
+    """Return the cells whose names match a pattern, or the usual ones if none is told.
+
+    All of them are ``--only '*'``.
+    """
+    patterns = list(patterns) or list(USUAL)
     cells = [cell for cell in ALL if _matches(cell, patterns)]
     if not cells:
         names = ", ".join(cell.name for cell in ALL)
