@@ -143,20 +143,6 @@ def judge_crash(
     return Verdict(Kind.CRASHED, moment)
 
 
-def retry_at(
-    policy: Any, error: BaseException, *, attempts: int, now: datetime
-) -> datetime | None:
-    """When an attempt that raised is followed by another one; None: never."""
-    return judge(policy, error, attempts=attempts, now=now).retry_at
-
-
-def retry_at_after_crash(
-    policy: Any, error: BaseException, *, attempts: int, now: datetime
-) -> datetime | None:
-    """When an attempt whose process died is followed by another one; None: never."""
-    return judge_crash(policy, error, attempts=attempts, now=now).retry_at
-
-
 def may_run_again(policy: Any, *, attempts: int) -> bool:
     """Would a crash of this attempt lead to another run, if its backoff agrees?"""
     declared = _max_attempts(policy)

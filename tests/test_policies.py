@@ -15,14 +15,24 @@ from robust_queue.policies import (
     CRASH_ATTEMPTS,
     LONGEST_DELAY,
     exponential,
+    judge,
+    judge_crash,
     may_run_again,
-    retry_at,
-    retry_at_after_crash,
 )
 from tests.testapp.tasks import note
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 ERROR = OSError("gone")
+
+
+def retry_at(*given, **more):
+    return judge(*given, **more).retry_at
+
+
+def retry_at_after_crash(*given, **more):
+    return judge_crash(*given, **more).retry_at
+
+
 MINUTE = timedelta(minutes=1)
 
 

@@ -15,8 +15,8 @@ from robust_queue.lifecycle.release import release
 from robust_queue.lifecycle.settle import settle
 from robust_queue.models import Attempt, ClaimedExecution, FinishedExecution
 from robust_queue.stores import conflicts
-from robust_queue.stores.rows import Finished
 from tests.support.invariants import state_of, states
+from tests.support.outcomes import success
 from tests.support.processes import a_process
 from tests.support.threads import in_thread, in_threads, started, uncommitted
 from tests.testapp.tasks import note
@@ -26,19 +26,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def take(limit=1000, queues=("*",)):
     return claim("default", process_id=a_process(), queues=queues, limit=limit)
-
-
-def success(claimed):
-    now = timezone.now()
-    return Finished(
-        job_id=claimed.job_id,
-        token=claimed.token,
-        attempts=claimed.attempts,
-        worker_id="worker",
-        started_at=now,
-        finished_at=now,
-        result="null",
-    )
 
 
 def to_be_tried_again(claimed):

@@ -12,8 +12,8 @@ from robust_queue.lifecycle.failure import failed_to_record
 from robust_queue.lifecycle.retry import retry
 from robust_queue.lifecycle.settle import settle
 from robust_queue.models import Attempt, FailedExecution
-from robust_queue.stores.rows import Finished
 from tests.support.invariants import state_of
+from tests.support.outcomes import success
 from tests.support.processes import a_process
 from tests.support.threads import in_threads
 from tests.testapp.tasks import note
@@ -27,19 +27,6 @@ def taken():
     result, process = note.enqueue(), a_process()
     (claimed,) = claim("default", process_id=process)
     return result, process, claimed
-
-
-def success(claimed):
-    now = timezone.now()
-    return Finished(
-        job_id=claimed.job_id,
-        token=claimed.token,
-        attempts=claimed.attempts,
-        worker_id="worker",
-        started_at=now,
-        finished_at=now,
-        result="null",
-    )
 
 
 def failure(claimed, *, retry_at=None):
