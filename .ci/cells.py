@@ -38,7 +38,6 @@ USUAL = (
     f"{environments.NEWEST.name}-*",
     "py312-django60-postgresql",
     "py311-django52-sqlite",
-    "py311-django52-mariadb",
 )
 
 

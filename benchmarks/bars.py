@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from benchmarks.plan import DJANGO_PEERS, MILLION, OURS
+from benchmarks.plan import DJANGO_PEERS, KEYED, MILLION, OURS, UNLIMITED
 from benchmarks.summary import Row, Summary
 from benchmarks.systems.base import MARIADB, SQLITE
 
@@ -45,6 +45,7 @@ def judge(run: Summary) -> list[Bar]:
     return [
         *_drain_default(run),
         *_drain_best(run),
+        *_limits(run),
         *_enqueue(run),
         *_bulk(run),
         *_depth(run),
@@ -77,6 +78,15 @@ def _drain_best(run: Summary) -> Iterator[Bar]:
         yield Bar(words, _ratio(sync, run.find("drain", peer, "best")), 10)
     limit = run.find("drain", "raw", "best")
     yield Bar("drain, best, as a share of raw psycopg", _ratio(sync, limit), 0.5)
+
+
+def _limits(run: Summary) -> Iterator[Bar]:
+    hot = run.find("hot", OURS)
+    yield Bar("hot key, one at a time: jobs/s", hot.value if hot else None, 1_000)
+    keyed = run.find("keys", OURS, variant=KEYED)
+    unlimited = run.find("keys", OURS, variant=UNLIMITED)
+    words = f"drain with {KEYED}, one at a time for each, to no limit"
+    yield Bar(words, _ratio(keyed, unlimited), 0.5)
 
 
 def _enqueue(run: Summary) -> Iterator[Bar]:

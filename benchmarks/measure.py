@@ -35,7 +35,7 @@ def drain(run: Measurement) -> Result:
     """Fill the queue, start the worker, count."""
     configuration = run.system.configurations[run.case.configuration]
     jobs = run.case.size or configuration.jobs
-    run.create(fill=jobs)
+    run.create(**{run.case.filling: jobs})
     return _drained(run, jobs)
 
 
@@ -207,3 +207,5 @@ WORKLOADS: dict[str, Callable[[Measurement], Result]] = {
         *(idle, memory, naps, share, mix),
     )
 }
+# Drains of jobs that are limited; they differ in how the queue is filled.
+WORKLOADS |= {"hot": drain, "keys": drain}

@@ -17,6 +17,9 @@ LATENCY_PEERS = ("oban", "procrastinate", "pgqueuer", "dj-queue")
 DEEP = ("pgqueuer", "oban", "procrastinate", "steady-queue")
 
 MILLION = 1_000_000
+KEYS = 10_000
+KEYED = f"{KEYS:,} keys"
+UNLIMITED = "no limit"
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,8 @@ class Case:
     """How often, if not as often as the others."""
     seconds: float = 4.0
     """How long a drain is watched at most."""
+    filling: str = "fill"
+    """The command of the system that fills the queue of a drain."""
 
     @property
     def title(self) -> str:
@@ -45,6 +50,8 @@ class Case:
 
 WORKLOADS = {
     "drain": "Drain: jobs/s of a worker that works off a filled queue",
+    "hot": "Hot key: jobs/s of a drain whose jobs share a key, one at a time",
+    "keys": "Keys: jobs/s of a drain with so many keys, one at a time for each",
     "enqueue": "Enqueue: calls/s of one process, one after the other",
     "bulk": "Bulk enqueue: jobs/s of one process, a thousand in a call",
     "latency": "Latency from idle: ms from the return of the enqueue to the task",
@@ -62,6 +69,8 @@ def full() -> Iterator[Case]:
     """Every case, workload by workload."""
     yield from _drains((*POSTGRESQL_PEERS, "huey"), redis=REDIS_PEERS)
     yield from _other_databases()
+    yield from _hot(("default", "best"))
+    yield from _keys()
     peers = ("raw", *POSTGRESQL_PEERS, "huey")
     yield from _enqueues(peers, redis=REDIS_PEERS, size=3_000)
     yield from _bulks(BULK_PEERS, 50_000)
@@ -84,6 +93,8 @@ def _quick() -> Iterator[Case]:
     yield from _drains(CLOSEST, redis=())
     yield Case("drain", OURS, "best", MARIADB)
     yield Case("drain", OURS, "default", SQLITE)
+    yield from _hot(("default",))
+    yield from _keys()
     yield from _enqueues(("raw", *CLOSEST), redis=(), size=1_500)
     yield from _bulks(("raw", "pgqueuer"), 20_000)
     yield from _latencies(("oban", "procrastinate"), (), 100)
@@ -115,6 +126,19 @@ def _other_databases() -> Iterator[Case]:
         yield Case("drain", system, "best", MARIADB)
     for system in (OURS, "steady-queue", "django-tasks-db", "huey"):
         yield from _both(system, SQLITE)
+
+
+def _hot(configurations: Iterable[str]) -> Iterator[Case]:
+    # More than each of them can do while it is watched, so that the key stays hot.
+    for system, size in ((OURS, 20_000), ("dj-queue", 2_000)):
+        for configuration in configurations:
+            yield Case("hot", system, configuration, size=size, filling="fill_hot")
+
+
+def _keys() -> Iterator[Case]:
+    # Four jobs for each key. Those without are enqueued by the same calls.
+    for variant, filling in ((KEYED, "fill_keyed"), (UNLIMITED, "burst")):
+        yield Case("keys", OURS, variant=variant, size=40_000, filling=filling)
 
 
 def _enqueues(peers: Iterable[str], redis: Iterable[str], size: int) -> Iterator[Case]:

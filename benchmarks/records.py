@@ -8,6 +8,8 @@ from typing import Any
 
 UNITS = {
     "drain": "jobs/s",
+    "hot": "jobs/s",
+    "keys": "jobs/s",
     "enqueue": "calls/s",
     "bulk": "jobs/s",
     "latency": "ms",

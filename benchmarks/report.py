@@ -15,6 +15,8 @@ REASON_LENGTH = 100
 # What is told of each workload besides its median: the heading, and how it is written.
 EXTRAS = {
     "drain": (("statements", "statements/job"), ("commits", "commits/job")),
+    "hot": (("statements", "statements/job"), ("commits", "commits/job")),
+    "keys": (("statements", "statements/job"), ("commits", "commits/job")),
     "enqueue": (("statements", "statements/job"), ("commits", "commits/job")),
     "bulk": (("statements", "statements/job"), ("commits", "commits/job")),
     "latency": (("p95", "p95"), ("p99", "p99"), ("from_call", "p50 from the call")),
@@ -31,7 +33,7 @@ EXTRAS = {
     "share": (("last", "last start after the call"),),
     "mix": (("p50", "p50"), ("p99", "p99")),
 }
-WITH_CPU = {"drain", "enqueue", "bulk"}
+WITH_CPU = {"drain", "hot", "keys", "enqueue", "bulk"}
 
 
 def write(run: Run, folder: Path, name: str) -> None:

@@ -46,6 +46,16 @@ def database_to_serve(named: str | None = None) -> str:
     return named or known[0]
 
 
+def database_named(alias: str | None) -> str:
+    """The database of that alias of TASKS; without one, the one that is served."""
+    if alias is None:
+        return database_to_serve()
+    database = database_of(task_backends[alias])
+    if database is None:
+        raise NoQueueError(f"The alias {alias!r} of TASKS is not Robust Queue's.")
+    return database
+
+
 def database_of(backend: BaseTaskBackend) -> str | None:
     """The database that holds the jobs of a backend; None if it is not ours."""
     return backend.database if is_ours(backend) else None

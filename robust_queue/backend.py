@@ -125,10 +125,12 @@ def enqueue_all(
             prepared |= zip(here, backend.prepare_all(here.values()), strict=True)
         else:
             elsewhere |= here
-    results = {i: each.result for i, each in prepared.items()}
-    for i, call in elsewhere.items():
-        results[i] = call.task.enqueue(*call.args, **call.kwargs)
+    results = {
+        i: call.task.enqueue(*call.args, **call.kwargs) for i, call in elsewhere.items()
+    }
     write(list(prepared.values()))
+    # Of a unique task it may be the result of a job that was there before.
+    results |= {i: each.result for i, each in prepared.items()}
     return [results[i] for i in range(len(ordered))]
 
 

@@ -16,6 +16,7 @@ from django.core.signals import setting_changed
 
 from robust_queue.defaults import QueueDefaults, TaskDefaults
 from robust_queue.exceptions import ConfigurationError
+from robust_queue.flow.queues import QueueConfiguration, QueueConfigurations
 from robust_queue.policies import Policy
 from robust_queue.rules import (
     Age,
@@ -141,6 +142,7 @@ class ConfigurationOptions:
     restore_time_zone: Flag = False
     task_defaults: TaskDefaults = field(default_factory=Policy)
     queue_defaults: QueueDefaults = field(default_factory=dict, hash=False)
+    queues: QueueConfigurations = field(default_factory=dict, hash=False)
     timeout_grace: Interval = timedelta(seconds=5)
     on_thread_error: Handler = None
     _given: frozenset[str] = field(init=False, repr=False, compare=False)
@@ -174,11 +176,12 @@ class ConfigurationOptions:
 
 
 class Configuration:
-    """The three dataclasses under one name, for ``settings.py``."""
+    """The dataclasses under one name, for ``settings.py``."""
 
     ConfigurationOptions = ConfigurationOptions
     WorkerConfiguration = WorkerConfiguration
     DispatcherConfiguration = DispatcherConfiguration
+    QueueConfiguration = QueueConfiguration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,6 +199,7 @@ class BackendOptions:
     restore_time_zone: Flag
     task_defaults: TaskDefaults
     queue_defaults: QueueDefaults = field(hash=False)
+    queues: QueueConfigurations = field(hash=False)
 
     def __post_init__(self) -> None:
         normalise(self)

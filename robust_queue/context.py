@@ -168,7 +168,7 @@ def running(claim: "Claim") -> Iterator[CurrentJob | None]:
 
 
 def _restore(metadata: str, job: CurrentJob) -> None:
-    recorded = _read(metadata)
+    recorded = recorded_in(metadata)
     for name, activate in (
         ("language", _activate_language),
         ("time_zone", _activate_zone),
@@ -186,8 +186,10 @@ def _restore(metadata: str, job: CurrentJob) -> None:
             )
 
 
-def _read(metadata: str) -> dict[str, Any]:
+def recorded_in(metadata: str) -> dict[str, Any]:
     """What was recorded; whoever wrote anything else did not mean this."""
+    if not metadata:
+        return {}
     try:
         found = json.loads(metadata)
     except ValueError:
@@ -241,9 +243,9 @@ def remembered(options: "BackendOptions") -> str:
     return json.dumps(known, separators=(",", ":")) if known else ""
 
 
-def remembering(metadata: str, **more: str) -> str:
+def remembering(metadata: str, **more: Any) -> str:
     """Return what a job remembers already, and more."""
-    return json.dumps({**_read(metadata), **more}, separators=(",", ":"))
+    return json.dumps({**recorded_in(metadata), **more}, separators=(",", ":"))
 
 
 def _name_of(zone: tzinfo) -> str | float | None:

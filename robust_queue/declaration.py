@@ -17,7 +17,7 @@ from typing import (
 
 from django.utils import timezone
 
-from . import registry
+from . import flow, registry
 from .backoffs import Backoff, Delays
 from .compat import (
     DEFAULT_TASK_BACKEND_ALIAS,
@@ -31,6 +31,9 @@ from .compat import (
     TypedTask,
     task_backends,
 )
+from .flow import Concurrency, RateLimit, Unique
+from .flow.concurrency import declared_under
+from .flow.rates import Rate
 from .policies import NAMES, Errors, Isolation, OnCrash
 from .policy_readers import checked
 
@@ -65,13 +68,18 @@ class RobustTask(TypedTask[P, R]):
     isolation: Isolation | None = None
     keep_result: timedelta | None = None
     keep_failure: timedelta | None = None
+    concurrency: tuple[Concurrency, ...] | None = None
+    unique: Unique | None = None
+    rate_limit: RateLimit | None = None
 
     from_backport: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        for name, value in checked(
-            {each: getattr(self, each) for each in NAMES}
-        ).items():
+        if self.concurrency is None and (under := declared_under(self.func)):
+            object.__setattr__(self, "concurrency", under)
+        policies = checked({each: getattr(self, each) for each in NAMES})
+        limits = flow.checked({each: getattr(self, each) for each in flow.NAMES})
+        for name, value in (policies | limits).items():
             object.__setattr__(self, name, value)
         # A dataclass with slots is made twice, which breaks the short super().
         Task.__post_init__(self)
@@ -173,6 +181,9 @@ def task(
     isolation: Isolation | None = None,
     keep_result: timedelta | float | None = None,
     keep_failure: timedelta | float | None = None,
+    concurrency: Concurrency | Sequence[Concurrency] | None = None,
+    unique: Unique | None = None,
+    rate_limit: RateLimit | Rate | None = None,
 ) -> _Declare: ...
 @overload
 def task(
@@ -192,6 +203,9 @@ def task(
     isolation: Isolation | None = None,
     keep_result: timedelta | float | None = None,
     keep_failure: timedelta | float | None = None,
+    concurrency: Concurrency | Sequence[Concurrency] | None = None,
+    unique: Unique | None = None,
+    rate_limit: RateLimit | Rate | None = None,
 ) -> _DeclareWithContext: ...
 def task(
     function: Callable[..., Any] | None = None,

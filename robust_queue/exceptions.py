@@ -29,6 +29,17 @@ class EnqueueError(RobustQueueError):
     """The database refused a job; the cause is chained."""
 
 
+class DuplicateTaskError(RobustQueueError):
+    """Another job has the unique key of a call that was to be enqueued.
+
+    ``result_id`` is the id of that job; None if it was to be enqueued in the same call.
+    """
+
+    def __init__(self, message: str, *, result_id: str | None = None) -> None:
+        super().__init__(message)
+        self.result_id = result_id
+
+
 class SerializationError(RobustQueueError, TypeError):
     """A value cannot be stored as an argument or as a result."""
 
@@ -57,6 +68,10 @@ class UnreplaceableError(RobustQueueError):
     """A job is neither waiting nor failed, or no longer; no other can replace it."""
 
 
+class TuningError(RobustQueueError, ValueError):
+    """There is no such worker, or it cannot be changed so while it runs."""
+
+
 # ── How attempts end ───────────────────────────────────────────────────────────
 
 
@@ -66,6 +81,10 @@ class TaskTimeout(RobustQueueError, TimeoutError):  # noqa: N818 (as in Django's
 
 class TaskCancelled(RobustQueueError):  # noqa: N818
     """Somebody has cancelled the job."""
+
+
+class TaskDiscarded(RobustQueueError):  # noqa: N818
+    """The job was in conflict with another one, and is to be discarded then."""
 
 
 class TaskExpired(RobustQueueError):  # noqa: N818

@@ -35,6 +35,11 @@ def declare(task: AnyTask) -> None:
         )
 
 
+def redeclare(task: AnyTask) -> None:
+    """Remember a task instead of the one that a decorator has made it of."""
+    _declared[task.module_path] = task
+
+
 def find(path: str) -> AnyTask | None:
     """The declared task of that path, or None. Looks once where tasks are declared."""
     task = _loaded(path)

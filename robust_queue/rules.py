@@ -87,6 +87,26 @@ class Members(NamedTuple):
             yield from form_problems(f"{path}[{index}]", form, self.kind)
 
 
+class Named(NamedTuple):
+    """The rule of a dict of names, each with a dict or dataclass of one kind."""
+
+    kind: type
+
+    def read(self, value: Any) -> dict[str, Any]:
+        made = Members(self.kind).read(tuple(value.values())) or ()
+        return dict(zip(value, made, strict=True))
+
+    def problems(self, path: str, value: Any) -> Problems:
+        if not isinstance(value, Mapping):
+            yield senseless(path, value, "a dict of names and what holds for each")
+            return
+        for name, form in value.items():
+            where = f"{path}[{name!r}]"
+            if not _is_name(name) or "*" in name:
+                yield senseless(where, name, "written under the full name of a queue")
+            yield from form_problems(where, form, self.kind)
+
+
 class Ruling(Protocol):
     """What reads the value of an option, and tells what is wrong with it."""
 
@@ -208,6 +228,12 @@ def _is_handler(value: Any) -> bool:
     return callable(value) and not is_coroutine_function(value)
 
 
+def _is_partitioner(value: Any) -> bool:
+    if isinstance(value, str):
+        return _are_modules([value])
+    return callable(value) and not is_coroutine_function(value)
+
+
 def is_coroutine_function(value: Any) -> bool:
     """Would a call of this do nothing until somebody awaits it?"""
     call = getattr(type(value), "__call__", None)  # noqa: B004 (its own, if it has one)
@@ -245,6 +271,10 @@ _QUEUES = Rule("a list of at least one queue name", _are_some_names, _listed)
 _MODULES = Rule("a list of dotted module names", _are_modules, _listed)
 _ORDER = Rule("'smallest_first' or 'largest_first'", bool, PriorityOrder)
 _HANDLER = Rule("a function that takes an exception, its dotted path", _is_handler)
+_PARTITION_BY = Rule(
+    "the name of a parameter, a function of (task, args, kwargs), its dotted path",
+    _is_partitioner,
+)
 _MODE = Rule("'fork' or 'async'", bool, RunMode)
 _FILE = Rule("the path of a file", _is_name, os.fspath)
 
@@ -266,5 +296,6 @@ Queues = Annotated[Sequence[str], _QUEUES]
 Modules = Annotated[Sequence[str], _MODULES]
 Order = Annotated[PriorityOrder, _ORDER]
 Handler = Annotated[Callable[[BaseException], object] | str | None, _or_none(_HANDLER)]
+PartitionBy = Annotated[Callable[..., Any] | str | None, _or_none(_PARTITION_BY)]
 Mode = Annotated[RunMode, _MODE]
 File = Annotated[str | None, _or_none(_FILE)]

@@ -10,6 +10,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from .compat import AnyResult
 from .lifecycle.claim import claim
 from .lifecycle.dispatch import dispatch_due
+from .lifecycle.pause_task import paused_tasks, set_aside
 from .lifecycle.perform import Performed, perform
 from .lifecycle.release import release
 from .lifecycle.settle import settle
@@ -27,6 +28,8 @@ def drain(
     Jobs that are enqueued meanwhile are run too. Works inside ``TestCase``. After
     ``limit`` jobs it stops with an error, since a task that enqueues itself would
     otherwise go on for ever.
+
+    Rates are not obeyed: what a test finds must not depend on how fast it is.
     """
     alias = database or router.db_for_write(Job)
     results: list[AnyResult] = []
@@ -43,8 +46,12 @@ def drain(
 
 def _next(alias: str, process: Process, queues: Sequence[str]) -> Claim | None:
     dispatch_due(alias)
-    claims = claim(alias, process_id=process.id, queues=queues)
-    return claims[0] if claims else None
+    while claims := claim(alias, process_id=process.id, queues=queues):
+        if claims[0].task_path in paused_tasks(alias):
+            claims = [*set_aside(alias, claims, worker_id=process.name)]
+        if claims:
+            return claims[0]
+    return None
 
 
 def _run(claimed: Claim, alias: str, process: Process) -> AnyResult:

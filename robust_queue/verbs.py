@@ -12,9 +12,8 @@ from uuid import UUID
 
 from asgiref.sync import sync_to_async
 
-from .aliases import database_of, database_to_serve
-from .compat import AnyResult, task_backends
-from .exceptions import NoQueueError
+from .aliases import database_named
+from .compat import AnyResult
 
 AnyJob: TypeAlias = AnyResult | UUID | str
 
@@ -24,7 +23,8 @@ AnyJob: TypeAlias = AnyResult | UUID | str
 def retry(job: AnyJob, *, using: str | None = None) -> bool:
     """Send a failed job back to its queue; False if it has not failed, or no longer.
 
-    It grants one more attempt, whatever ``max_attempts`` says.
+    It grants one more attempt, whatever ``max_attempts`` says. Of a unique task also
+    False while another one of it waits or runs.
     """
     from .lifecycle.retry import retry  # noqa: PLC0415
 
@@ -108,10 +108,4 @@ def _id(job: AnyJob) -> UUID:
 
 
 def _database(job: AnyJob, using: str | None) -> str:
-    alias = using or getattr(job, "backend", None)
-    if alias is None:
-        return database_to_serve()
-    database = database_of(task_backends[alias])
-    if database is None:
-        raise NoQueueError(f"The alias {alias!r} of TASKS is not Robust Queue's.")
-    return database
+    return database_named(using or getattr(job, "backend", None))

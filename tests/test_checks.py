@@ -252,6 +252,40 @@ class TestHandlerOfErrors:
         assert message.msg.startswith(path + cause)
 
 
+@runs_all_checks
+class TestPartitions:
+    @pytest.mark.parametrize("by", [None, "tenant", max, "builtins.max"])
+    def test_what_can_be_found_is_fine(self, settings, by):
+        settings.ROBUST_QUEUE = {"queues": {"imports": {"partition_by": by}}}
+        assert ids(check_configuration()) == []
+
+    @pytest.mark.parametrize(
+        ("by", "cause"),
+        [
+            ("shop.tenants.of", "No module named 'shop'"),
+            ("math.tell", 'Module "math" does not define a "tell" attribute/class'),
+            ("math.pi", "math.pi is no function"),
+            ("asyncio.sleep", "asyncio.sleep is no function"),
+        ],
+    )
+    def test_a_path_to_nowhere_is_told(self, settings, by, cause):
+        queues = {"imports": {"partition_by": by}}
+        settings.ROBUST_QUEUE = {"queues": queues}
+        [message] = check_configuration()
+        assert message.id == "robust_queue.E009"
+        path = "ROBUST_QUEUE['queues']['imports']['partition_by'] leads nowhere: "
+        assert message.msg.startswith(path + cause)
+
+    def test_so_it_is_in_the_options_of_an_alias(self, settings):
+        queues = {"imports": {"partition_by": "math.pi"}}
+        options = {"BACKEND": BACKEND, "OPTIONS": {"QUEUES": queues}}
+        settings.TASKS = {"default": options}
+        messages = [each.msg for each in check_configuration()]
+        messages += [each.msg for each in task_backends["default"].check()]
+        path = "TASKS['default']['OPTIONS']['QUEUES']['imports']['partition_by']"
+        assert [each for each in messages if each.startswith(path)]
+
+
 class TestEverythingIsSaidOnce:
     @pytest.fixture(autouse=True)
     def unsound(self, settings, sound):
@@ -300,7 +334,7 @@ def test_every_id_has_its_section_in_the_reference():
     source = Path(checks.messages.__file__).read_text()
     reference = REFERENCE.read_text()
     numbers = sorted(set(re.findall(r'"([EW]\d{3})"', source)))
-    assert len(numbers) == 17
+    assert len(numbers) == 19
     for number in numbers:
         assert f"(robust-queue-{number.lower()})=" in reference
         assert f"robust_queue.{number}" in reference

@@ -92,6 +92,7 @@ class TestDefaults:
             "restore_time_zone": False,
             "task_defaults": asdict(Policy()),
             "queue_defaults": {},
+            "queues": {},
             "timeout_grace": timedelta(seconds=5),
             "on_thread_error": None,
         }

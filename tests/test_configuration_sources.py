@@ -180,6 +180,7 @@ class TestBackendOptions:
             "restore_time_zone": False,
             "task_defaults": asdict(Policy()),
             "queue_defaults": {},
+            "queues": {},
         }
 
     @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_the_hot_tables_are_vacuumed_early():
             "SELECT count(*) FROM pg_class WHERE relname LIKE 'robust_queue_%%'"
             " AND 'autovacuum_vacuum_scale_factor=0' = ANY (reloptions)"
         )
-        assert cursor.fetchone() == (4,)
+        assert cursor.fetchone() == (5,)
 
 
 def queue_models():

@@ -14,6 +14,7 @@ from robust_queue.configuration import (
     problems,
 )
 from robust_queue.exceptions import ConfigurationError
+from robust_queue.flow.queues import QueueConfiguration
 from robust_queue.rules import UnknownOptionError
 
 INTERVAL = "It must be a timedelta or a number of seconds, longer than zero."
@@ -211,3 +212,32 @@ class TestForms:
             "ROBUST_QUEUE['dispatchers'][0]['batch_size']",
             "ROBUST_QUEUE['shutdown_timeout']",
         ]
+
+
+class TestNamedQueues:
+    DEMAND = (
+        "It must be the name of a parameter, a function of (task, args, kwargs), its "
+        "dotted path, or None."
+    )
+
+    @pytest.mark.parametrize(
+        ("queues", "path", "problem"),
+        [
+            (["imports"], "", "is ['imports']."),
+            ({"imports": "tenant"}, "['imports']", "is 'tenant'."),
+            ({"imp*": {}}, "['imp*']", "is 'imp*'."),
+            ({3: {}}, "[3]", "is 3."),
+            ({"a": {"partition": "x"}}, "['a']['partition']", "is not an option."),
+            ({"a": {"partition_by": 3}}, "['a']['partition_by']", "is 3."),
+            ({"a": {"partition_by": "a b"}}, "['a']['partition_by']", "is 'a b'."),
+        ],
+    )
+    def test_nonsense_is_named_by_its_place(self, settings, queues, path, problem):
+        settings.ROBUST_QUEUE = {"queues": queues}
+        (found,) = problems()
+        assert (found.path, found.problem) == (f"ROBUST_QUEUE['queues']{path}", problem)
+
+    def test_a_coroutine_function_would_never_be_awaited(self):
+        with pytest.raises(ConfigurationError) as refusal:
+            QueueConfiguration(partition_by=asyncio.sleep)
+        assert refusal.value.cure == self.DEMAND

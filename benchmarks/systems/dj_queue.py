@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from benchmarks.systems.base import Commands, Configuration
+from benchmarks.systems.base import BURST, Commands, Configuration
 from benchmarks.systems.copies import NEW_UUID, renumbered, replicate
 from benchmarks.systems.django_peers import DjangoPeer
 
@@ -50,10 +50,13 @@ class DjQueue(DjangoPeer):
 
     def enqueue_bulk(self, count: int, batch: int) -> None:
         """Enqueue lists."""
-        backend = self.work.get_backend()
+        self._enqueue_all(self.work, count, batch)
+
+    def _enqueue_all(self, task: Any, count: int, batch: int) -> None:
+        backend = task.get_backend()
         for first in range(0, count, batch):
             numbers = range(first, min(first + batch, count))
-            backend.enqueue_all([(self.work, [number], {}) for number in numbers])
+            backend.enqueue_all([(task, [number], {}) for number in numbers])
 
     def fill(self, count: int) -> None:
         """Enqueue one job, and copy its rows."""
@@ -74,6 +77,12 @@ class DjQueue(DjangoPeer):
                 WHERE id NOT IN (SELECT job_id FROM {READY})
                 """
             )
+
+    def command_fill_hot(self, count: int) -> None:
+        """Enqueue jobs that share one key, which lets one of them run at a time."""
+        from benchmarks.project.dj_queue_tasks import work_hot
+
+        self._enqueue_all(work_hot, count, BURST)
 
 
 SYSTEM = DjQueue

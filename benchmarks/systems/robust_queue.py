@@ -3,7 +3,13 @@
 import time
 from typing import Any
 
-from benchmarks.systems.base import POSTGRESQL, Commands, Configuration, DjangoSystem
+from benchmarks.systems.base import (
+    BURST,
+    POSTGRESQL,
+    Commands,
+    Configuration,
+    DjangoSystem,
+)
 
 TASKS = "benchmarks.project.robust_queue_tasks"
 RECURRING = "benchmarks.project.robust_queue_recurring"
@@ -76,9 +82,11 @@ class RobustQueue(DjangoSystem):
 
     def enqueue_bulk(self, count: int, batch: int) -> None:
         """Call `enqueue_all()` for lists."""
+        self._enqueue_all(self._task, count, batch)
+
+    def _enqueue_all(self, task: Any, count: int, batch: int) -> None:
         from robust_queue import enqueue_all
 
-        task = self._task
         for first in range(0, count, batch):
             numbers = range(first, min(first + batch, count))
             enqueue_all([task.bind(number) for number in numbers])
@@ -120,7 +128,19 @@ class RobustQueue(DjangoSystem):
         )
         self._execute("DELETE FROM robust_queue_ready_executions")
 
+    def command_fill_hot(self, count: int) -> None:
+        """Enqueue jobs that share one key, which lets one of them run at a time."""
+        from benchmarks.project.robust_queue_tasks import work_hot
+
+        self._enqueue_all(work_hot, count, BURST)
+
     # Workloads of our own.
+
+    def command_fill_keyed(self, count: int) -> None:
+        """Enqueue jobs that have their keys in turn, each of which lets one run."""
+        from benchmarks.project.robust_queue_tasks import work_keyed
+
+        self._enqueue_all(work_keyed, count, BURST)
 
     def command_naps(self, count: int, milliseconds: int) -> list[float]:
         """Enqueue tasks that sleep, all at once; tell when."""

@@ -24,8 +24,12 @@ from .tasks import (
     Card,
     Coupon,
     ask_supplier,
+    call_courier,
     charge_card,
+    count_stock,
+    greet_customer,
     nightly_report,
+    rebuild_index,
     redeem_coupon,
     refund,
     render_catalogue,
@@ -84,6 +88,7 @@ def enqueue_everything() -> list[Scene]:
         *refunds(),
         *work_of_its_own(),
         *what_is_ended(order),
+        *limits(),
     ]
 
 
@@ -155,6 +160,19 @@ def what_is_ended(order: Order) -> Iterator[Scene]:
     unwanted = send_receipt.enqueue(order)
     cancel(unwanted)
     yield Scene("cancelled before it runs", unwanted, "failed")
+
+
+def limits() -> Iterator[Scene]:
+    """So many at a time, only one of a kind, and not too fast."""
+    for count in (1, 2):
+        yield Scene("one at a time", count_stock.enqueue("mug", count))
+    yield Scene("the first of its key", rebuild_index.enqueue())
+    yield Scene("in conflict with it", rebuild_index.enqueue(), "failed")
+    for _ in range(2):
+        greeting = greet_customer.enqueue("Ada")
+    yield Scene("asked for twice, run once", greeting)
+    for parcel in range(3):
+        yield Scene("ten a second at most", call_courier.enqueue(parcel))
 
 
 def roll_back() -> None:

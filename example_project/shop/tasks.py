@@ -14,7 +14,7 @@ from typing import Any
 from django.db.models import Count, Sum
 from django.utils import timezone
 
-from robust_queue import exponential, storable, task
+from robust_queue import Concurrency, Unique, exponential, storable, task
 from robust_queue.compat import TaskContext
 
 from .models import Order
@@ -134,3 +134,28 @@ def pack_parcel(number: int) -> str:
     """Take a while. If the worker dies meanwhile, another one begins anew."""
     time.sleep(0.4)
     return f"parcel {number}"
+
+
+@task(concurrency=Concurrency(key=lambda article, count: article))
+def count_stock(article: str, count: int) -> str:
+    """Of each article only one count at a time: the next one waits for its slot."""
+    time.sleep(0.1)
+    return f"{count} of {article}"
+
+
+@task(concurrency=Concurrency(key="index", on_conflict="discard"))
+def rebuild_index() -> str:
+    """While one is waiting or running, another would be in vain."""
+    return "the index is fresh"
+
+
+@task(unique=Unique(by="arguments"))
+def greet_customer(name: str) -> str:
+    """However often it is asked for: once is enough."""
+    return f"Welcome, {name}!"
+
+
+@task(rate_limit="10/s")
+def call_courier(parcel: int) -> str:
+    """The courier's machine answers ten times a second at most."""
+    return f"parcel {parcel} is announced"

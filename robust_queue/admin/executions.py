@@ -25,6 +25,15 @@ from .filters import ExceptionFilter, JobQueueFilter, KindFilter, QueueFilter
 from .rerunning import RerunnableAdmin
 
 MESSAGE_WIDTH = 80
+WAITING_FIELDS = [
+    "job_link",
+    "task",
+    "shown_arguments",
+    "queue_name",
+    "priority",
+    "attempts",
+    "created_at",
+]
 
 
 class WaitingAdmin(JobRowAdmin):
@@ -47,21 +56,14 @@ class ReadyAdmin(StoppableAdmin):
     list_display = [
         "task",
         "queue_name",
+        "partition_key",
         "priority",
         "attempts",
         "created_at",
         "job_id",
     ]
     ordering = ["priority", "job"]
-    fields = [
-        "job_link",
-        "task",
-        "shown_arguments",
-        "queue_name",
-        "priority",
-        "attempts",
-        "created_at",
-    ]
+    fields = [*WAITING_FIELDS, "partition_key"]
 
 
 @admin.register(ScheduledExecution)
@@ -77,7 +79,7 @@ class ScheduledAdmin(StoppableAdmin):
         "job_id",
     ]
     ordering = ["scheduled_at", "priority", "job"]
-    fields = [*ReadyAdmin.fields, "scheduled_at"]
+    fields = [*WAITING_FIELDS, "scheduled_at"]
 
 
 @admin.register(BlockedExecution)
@@ -89,11 +91,11 @@ class BlockedAdmin(StoppableAdmin):
         "concurrency_key",
         "queue_name",
         "priority",
-        "expires_at",
+        "created_at",
         "job_id",
     ]
     ordering = ["concurrency_key", "priority", "job"]
-    fields = [*ReadyAdmin.fields, "concurrency_key", "expires_at"]
+    fields = [*WAITING_FIELDS, "concurrency_key", "other_keys"]
 
 
 @admin.register(ClaimedExecution)
@@ -109,7 +111,7 @@ class ClaimedAdmin(CancellableAdmin, WaitingAdmin):
         "job_id",
     ]
     ordering = ["job"]
-    fields = [*ReadyAdmin.fields, "process_link"]
+    fields = [*WAITING_FIELDS, "process_link"]
     readonly_fields = [*WaitingAdmin.readonly_fields, "process_link"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:

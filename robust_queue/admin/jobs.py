@@ -89,6 +89,7 @@ class JobAdmin(ReadOnlyAdmin):
         "priority",
         "backend",
         "concurrency_key",
+        "unique_key",
         "enqueued_at",
         "run_after",
         "shown_metadata",

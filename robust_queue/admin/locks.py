@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib import admin
 from django.utils.translation import gettext_lazy as _
 
-from robust_queue.models import Cancellation, Job, Semaphore, UniqueLock
+from robust_queue.models import Cancellation, Job, RateBucket, Semaphore, UniqueLock
 
 from . import display
 from .base import ReadOnlyAdmin
@@ -16,6 +16,16 @@ class SemaphoreAdmin(ReadOnlyAdmin):
     """The free slots of each concurrency key."""
 
     list_display = ["key", "value", "limit", "expires_at"]
+    name_lookups = ("key",)
+    search_help_text = _("The whole key.")
+    ordering = ["key"]
+
+
+@admin.register(RateBucket)
+class RateBucketAdmin(ReadOnlyAdmin):
+    """How much of each rate is left."""
+
+    list_display = ["key", "level", "counted_at", "spread_to"]
     name_lookups = ("key",)
     search_help_text = _("The whole key.")
     ordering = ["key"]

@@ -1,32 +1,39 @@
-"""Queues: how much waits in each, and the switch that pauses it."""
+"""Queues: how much waits in each, and the switches that pause and clear it."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 from django.apps.registry import Apps
 from django.contrib import admin, messages
-from django.contrib.admin.models import ADDITION, DELETION
+from django.contrib.admin.models import ADDITION, CHANGE, DELETION
 from django.core.exceptions import PermissionDenied
 from django.db import models, router
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils.functional import Promise
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from robust_queue.compat import InvalidTask
+from robust_queue.lifecycle.discard import WAITING, clear_queue
 from robust_queue.lifecycle.pause import pause, resume
-from robust_queue.lifecycle.queues import QueueStatus, queues
-from robust_queue.models import Job, Pause
+from robust_queue.lifecycle.pause_task import resume_task
+from robust_queue.lifecycle.queues import QueueStatus, queue_in_full, queues
+from robust_queue.lifecycle.selection import TABLES
+from robust_queue.models import Job, Pause, TaskPause, Tuning
 
 from . import display
+from .acting import Patience
 from .base import ReadOnlyAdmin, may, record
 
 
 class Button(NamedTuple):
     """What it does, and what is said if it did, or if someone was faster."""
 
-    verb: Callable[[str, str], bool]
+    verb: Callable[..., bool]
     flag: int  # what becomes of the row of the pause
     done: Promise
     was_so: Promise
@@ -45,6 +52,14 @@ BUTTONS = {
         _("Queue “%s” gives out work again."),
         _("Queue “%s” was not paused."),
     ),
+}
+
+# For how long a queue may be paused, in minutes; for ever comes first.
+LENGTHS = {
+    "": _("until resumed"),
+    "15": _("for 15 minutes"),
+    "60": _("for an hour"),
+    "1440": _("for a day"),
 }
 
 
@@ -78,6 +93,10 @@ class QueueAdmin(ReadOnlyAdmin):
     def has_operate_permission(self, request: HttpRequest) -> bool:
         return may(request, "change", Pause)
 
+    def has_clear_permission(self, request: HttpRequest) -> bool:
+        """Who may discard jobs wherever they wait may discard all of a queue."""
+        return all(may(request, "delete", TABLES[state]) for state in WAITING)
+
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(self.changelist_view)
         return [path("", view, name="robust_queue_queue_changelist")]
@@ -89,21 +108,33 @@ class QueueAdmin(ReadOnlyAdmin):
             raise PermissionDenied
         if request.method == "POST":
             return self._press(request)
+        rows = [_row(status) for status in queues(router.db_for_read(Job))]
         context = {
-            **self.admin_site.each_context(request),
-            "title": _("Queues"),
-            "opts": self.opts,
-            "media": self.media,
-            "rows": [_row(status) for status in queues(router.db_for_read(Job))],
+            "rows": rows,
+            "lengths": LENGTHS,
             "may_operate": self.has_operate_permission(request),
+            "may_clear": self.has_clear_permission(request),
             **(extra_context or {}),
         }
+        return self._page(request, "change_list", _("Queues"), context)
+
+    def _page(
+        self, request: HttpRequest, name: str, title: Any, more: dict[str, Any]
+    ) -> HttpResponse:
+        context = {
+            **self.admin_site.each_context(request),
+            "title": title,
+            "opts": self.opts,
+            "media": self.media,
+            **more,
+        }
         request.current_app = self.admin_site.name
-        return TemplateResponse(
-            request, "admin/robust_queue/queue/change_list.html", context
-        )
+        template = f"admin/robust_queue/queue/{name}.html"
+        return TemplateResponse(request, template, context)
 
     def _press(self, request: HttpRequest) -> HttpResponse:
+        if name := request.POST.get("clear"):
+            return self._clear(request, name)
         if not self.has_operate_permission(request):
             raise PermissionDenied
         for label, button in BUTTONS.items():
@@ -111,9 +142,47 @@ class QueueAdmin(ReadOnlyAdmin):
                 self._turn(request, name, button)
         return HttpResponseRedirect(request.get_full_path())
 
-    def _turn(self, request: HttpRequest, name: str, button: Button) -> None:
+    def _clear(self, request: HttpRequest, name: str) -> HttpResponse:
+        """Ask first, then do it for as long as a request may take."""
+        if not self.has_clear_permission(request):
+            raise PermissionDenied
+        if "confirmed" not in request.POST:
+            return self._ask(request, name)
+        patience = Patience()
         try:
-            changed = button.verb(router.db_for_write(Pause), name)
+            done = clear_queue(router.db_for_write(Job), name, on_progress=patience)
+        except InvalidTask as problem:
+            self.message_user(request, str(problem), messages.ERROR)
+        else:
+            self._tell_of_clearing(request, name, done, patience)
+        return HttpResponseRedirect(request.get_full_path())
+
+    def _ask(self, request: HttpRequest, name: str) -> HttpResponse:
+        status = queue_in_full(router.db_for_read(Job), name)
+        question = _("Discard everything that waits in queue “%s”?") % name
+        context = {"queue": status, "back": request.get_full_path()}
+        return self._page(request, "clear", question, context)
+
+    def _tell_of_clearing(
+        self, request: HttpRequest, name: str, done: int, patience: Patience
+    ) -> None:
+        words = ngettext("%d job discarded.", "%d jobs discarded.", done) % done
+        record(request, [Pause(queue_name=name)], CHANGE, words)
+        told = [gettext("Queue “%s”:") % name, words]
+        if patience.is_over:
+            told.append(gettext("There was no time for more: do it again to go on."))
+        level = messages.WARNING if patience.is_over else messages.SUCCESS
+        self.message_user(request, " ".join(told), level)
+
+    def _turn(self, request: HttpRequest, name: str, button: Button) -> None:
+        given = {}
+        if button.verb is pause and (length := request.POST.get("length")):
+            # What the page does not offer is no length, and pauses nothing.
+            if length not in LENGTHS:
+                raise PermissionDenied
+            given["until"] = timedelta(minutes=int(length))
+        try:
+            changed = button.verb(router.db_for_write(Pause), name, **given)
         except InvalidTask as problem:
             self.message_user(request, str(problem), messages.ERROR)
             return
@@ -127,14 +196,44 @@ class QueueAdmin(ReadOnlyAdmin):
 class PauseAdmin(ReadOnlyAdmin):
     """Which queues are paused, and since when."""
 
-    list_display = ["queue_name", "created_at"]
+    list_display = ["queue_name", "created_at", "until"]
     name_lookups = ("queue_name",)
     search_help_text = _("The whole name of a queue.")
     ordering = ["queue_name"]
-    fields = ["queue_name", "created_at"]
+    fields = ["queue_name", "created_at", "until"]
     readonly_fields = ["created_at"]
 
 
 def _row(status: QueueStatus) -> dict[str, Any]:
     latency = display.duration(status.latency) if status.ready else ""
     return {"queue": status, "latency": latency}
+
+
+@admin.register(TaskPause)
+class TaskPauseAdmin(ReadOnlyAdmin):
+    """Tasks of which no job is begun for now. They are resumed here as well."""
+
+    actions = ("resume_selected",)
+    list_display = ["task_path", "created_at", "until"]
+    name_lookups = ("task_path",)
+    search_help_text = _("The path of a task.")
+    ordering = ["task_path"]
+
+    @admin.action(description=_("Resume selected tasks"), permissions=["operate"])
+    def resume_selected(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
+        paths = list(rows.values_list("pk", flat=True))
+        database = router.db_for_write(TaskPause)
+        done = [path for path in paths if resume_task(database, path)]
+        record(request, [TaskPause(task_path=path) for path in done], DELETION)
+        told = ngettext("%d task resumed.", "%d tasks resumed.", len(done))
+        self.message_user(request, told % len(done))
+
+
+@admin.register(Tuning)
+class TuningAdmin(ReadOnlyAdmin):
+    """What workers that run were asked to change."""
+
+    list_display = ["process_id", "threads", "queues", "requested_at"]
+    id_lookups = ("process_id",)
+    search_help_text = _("The id of a process.")
+    ordering = ["requested_at"]

@@ -29,4 +29,12 @@ def _refuse_constant(name: str) -> None:
 to_text = json.JSONEncoder(
     ensure_ascii=True, check_circular=False, allow_nan=False, separators=(",", ":")
 ).encode
+# Equal values give equal text, in whatever order their keys were set.
+to_sorted_text = json.JSONEncoder(
+    ensure_ascii=True,
+    check_circular=False,
+    allow_nan=False,
+    separators=(",", ":"),
+    sort_keys=True,
+).encode
 _decoder = json.JSONDecoder(parse_constant=_refuse_constant)

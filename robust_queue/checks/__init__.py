@@ -17,8 +17,11 @@ from django.db import connections, router
 from robust_queue import aliases, configuration, recurrence, reports
 from robust_queue.compat import belongs_to_backport, task_backends
 from robust_queue.exceptions import ConfigurationError
+from robust_queue.flow import partitions
+from robust_queue.flow.queues import QueueConfiguration
 
 from . import messages, sizing
+from .limits import check_limits
 
 if TYPE_CHECKING:
     from robust_queue.backend import RobustQueueBackend
@@ -39,6 +42,7 @@ def register_checks() -> None:
     """Tell Django about the checks; called when the apps are ready."""
     checks.register(check_configuration)
     checks.register(check_recurring_tasks)
+    checks.register(check_limits)
     checks.register(check_databases, checks.Tags.database)
 
 
@@ -93,11 +97,15 @@ def _judge_options(backend: "RobustQueueBackend") -> Iterator[CheckMessage]:
         path = configuration.options_path(backend.alias)
         for name in map(str.upper, NAMING_DATABASES):
             yield from _judge_aliases(f"{path}[{name!r}]", backend.options.get(name))
+        if "QUEUES" in backend.options:
+            queues = backend.queue_options.queues
+            yield from _judge_partitions(f"{path}['QUEUES']", queues)
 
 
 def _judge_setting() -> Iterator[CheckMessage]:
     options = configuration.current()
     yield from _judge_handler()
+    yield from _judge_partitions(configuration.path_of("queues"), options.queues)
     for name in NAMING_DATABASES:
         yield from _judge_aliases(configuration.path_of(name), getattr(options, name))
     for index, worker in enumerate(options.effective_workers):
@@ -113,6 +121,19 @@ def _judge_handler() -> Iterator[CheckMessage]:
         reports.handler()
     except Exception as error:
         yield messages.handler_missing(configuration.path_of("on_thread_error"), error)
+
+
+def _judge_partitions(
+    path: str, queues: Mapping[str, QueueConfiguration]
+) -> Iterator[CheckMessage]:
+    for name, queue in queues.items():
+        by = queue.partition_by
+        # Without a dot it is the name of a parameter, which some tasks may lack.
+        if isinstance(by, str) and "." in by:
+            try:
+                partitions.function_at(by)
+            except Exception as error:
+                yield messages.partitions_unknown(f"{path}[{name!r}]", error)
 
 
 def _judge_aliases(path: str, aliases: Any) -> Iterator[CheckMessage]:

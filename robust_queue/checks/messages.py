@@ -1,6 +1,6 @@
 """What the checks say: cause, cure, and a link to the page that says more."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from django.core import checks
 from django.core.checks import CheckMessage
@@ -72,6 +72,15 @@ def handler_missing(path: str, error: Exception) -> CheckMessage:
     )
 
 
+def partitions_unknown(path: str, error: Exception) -> CheckMessage:
+    return _error(
+        "E009",
+        f"{path}['partition_by'] leads nowhere: {error}",
+        "Write the name of a parameter, or the dotted path of a function that takes"
+        " the task, its args and its kwargs.",
+    )
+
+
 def transactions_deferred(alias: str) -> CheckMessage:
     return _warning(
         "W001",
@@ -123,7 +132,8 @@ def isolated_too_much(alias: str, level: object) -> CheckMessage:
         "W006",
         f"Database {alias!r} holds a queue, which is made for READ COMMITTED, but its"
         f" isolation level is {level or 'that of the server'}: workers would wait for"
-        " each other, or read what is not committed.",
+        " each other, or read what is not committed, and unique tasks might be enqueued"
+        " twice.",
         f"Leave DATABASES[{alias!r}]['OPTIONS']['isolation_level'] out, or set it to"
         " 'read committed'.",
     )
@@ -170,3 +180,13 @@ def _warning(number: str, cause: str, cure: str) -> CheckMessage:
 
 def _hint(number: str, cure: str) -> str:
     return f"{cure} See {DOCS}#robust-queue-{number.lower()}"
+
+
+def limits_disagree(group: str, limits: Mapping[str, int]) -> CheckMessage:
+    told = ", ".join(f"{path} says {limit}" for path, limit in limits.items())
+    return _warning(
+        "W010",
+        f"Tasks of the concurrency group {group!r} disagree about its limit: {told}."
+        " Whoever needs a slot last has its way.",
+        "Give all of them the same limit, or groups of their own.",
+    )

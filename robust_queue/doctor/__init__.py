@@ -4,7 +4,7 @@ The quick examination asks what an operator would ask first: who is alive, who s
 what, what waits in vain. The deep one asks the guarantees of every row.
 """
 
-from . import activity, foundation, invariants
+from . import activity, foundation, invariants, unique_locks
 from .findings import Finding
 
 __all__ = ["Finding", "examine"]
@@ -20,4 +20,6 @@ def examine(database: str, *, deep: bool) -> list[Finding]:
     if unusable:
         return unusable  # every other question would fail for the same reason
     found = list(activity.examine(database))
-    return [*found, *invariants.examine(database)] if deep else found
+    if deep:
+        found += [*invariants.examine(database), *unique_locks.examine(database)]
+    return found

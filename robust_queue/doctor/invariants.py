@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
 
-from django.db import connections
 from django.db.models import Exists, Max, Model, OuterRef, Q, QuerySet
 
 from robust_queue import registry
 from robust_queue.configuration import current
+from robust_queue.lifecycle.recount import miscounted
 from robust_queue.models import (
     Attempt,
     BlockedExecution,
@@ -39,25 +39,6 @@ STATES: dict[str, type[Model]] = {
     "failed": FailedExecution,
     "finished": FinishedExecution,
 }
-
-# Who holds a slot of a concurrency key: its ready and its claimed jobs.
-MISCOUNTED = """
-SELECT s.key, s.value, s.slots, COALESCE(held.slots, 0), COUNT(*) OVER ()
-FROM robust_queue_semaphores s
-LEFT JOIN (
-    SELECT job.concurrency_key AS held_key, COUNT(*) AS slots
-    FROM (
-        SELECT job_id FROM robust_queue_ready_executions
-        UNION ALL
-        SELECT job_id FROM robust_queue_claimed_executions
-    ) holders
-    JOIN robust_queue_jobs job ON job.id = holders.job_id
-    WHERE job.concurrency_key <> ''
-    GROUP BY job.concurrency_key
-) held ON held.held_key = s.key
-WHERE s.value + COALESCE(held.slots, 0) <> s.slots
-ORDER BY s.key LIMIT %s
-"""
 
 
 def examine(database: str) -> Iterator[Finding]:
@@ -139,14 +120,12 @@ def _claims(claims: QuerySet[Any]) -> tuple[str, ...]:
 
 
 def _miscounted(database: str) -> tuple[str, ...]:
-    with connections[database].cursor() as cursor:
-        cursor.execute(MISCOUNTED, [SHOWN])
-        rows = cursor.fetchall()
+    wrong = miscounted(database)
     shown = [
-        f"{key}: {value} of {limit} free, {holders} held"
-        for key, value, limit, holders, _ in rows
+        f"{key}: {value} of {limit} free, {held} held"
+        for key, value, limit, held in wrong[:SHOWN]
     ]
-    return bounded(shown, rows[0][-1] - len(rows) if rows else 0)
+    return bounded(shown, len(wrong) - len(shown))
 
 
 def _blocked_in_vain(database: str) -> tuple[str, ...]:

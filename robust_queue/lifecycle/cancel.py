@@ -23,7 +23,8 @@ from robust_queue.stores import store_for
 from robust_queue.stores.conflicts import retried
 
 from . import announce, results
-from .failure import describe
+from .admit import limits_of_ids, promote
+from .failure import words_of
 from .news import news_of
 from .selection import (
     BATCH_SIZE,
@@ -40,7 +41,6 @@ MOST_REQUESTS = 10_000
 YOUNG = timedelta(seconds=2)
 
 _OVER = ("finished", "failed")
-_WORDS = ("exception_class", "message", "traceback")
 
 
 class Cancelled(NamedTuple):
@@ -141,12 +141,13 @@ def _cancel(database: str, job_ids: Sequence[UUID]) -> Cancelled:
 
 def _end_waiting(database: str, job_ids: Sequence[UUID]) -> list[UUID]:
     error = TaskCancelled("The job was cancelled before it began.")
-    told = describe(error)
-    ended = store_for(database).cancel_waiting(
-        job_ids,
-        words=(Kind.CANCELLED.value, *(told[name] for name in _WORDS)),
-        now=timezone.now(),
+    words = (Kind.CANCELLED.value, *words_of(error))
+    limits = limits_of_ids(database, job_ids)
+    ended = store_for(database).fail_waiting(
+        dict.fromkeys(job_ids, words), now=timezone.now()
     )
+    # One that was ready has given its slots back.
+    promote(database, limits)
     telling = partial(_tell, database, ended, error)
     transaction.on_commit(telling, using=database, robust=True)
     return ended

@@ -1,7 +1,7 @@
 """Ready ──▶ claimed, for one process."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -25,6 +25,9 @@ class Claiming:
     # There is news of a job, which counts by the microsecond. If it is not found,
     # because some queue is paused, somebody has to look again.
     is_news: bool = False
+    # Queues whose partitions take turns, with the one served last, and the turn it is.
+    partitioned: Mapping[str, str] = field(default_factory=dict)
+    turn: int = 0
 
     @property
     def is_possible(self) -> bool:
@@ -36,17 +39,21 @@ class Claiming:
         All jobs of a claim carry one token, made here. Should the reply of the
         database get lost, those that carry it are known to be this process's.
         """
+        now = timezone.now()
         return {
             "selection": Selection(
                 tuple(self.queues),
                 self.start,
                 # Whoever goes on behind others has found no pause a moment ago.
                 expects_no_pause=self.is_news or self.start is not None,
+                now=now,
+                partitioned=self.partitioned,
+                turn=self.turn,
             ),
             "limit": self.limit,
             "process_id": self.process_id,
             "token": uuid4(),
-            "now": timezone.now(),
+            "now": now,
         }
 
 

@@ -8,10 +8,14 @@ from uuid import UUID
 from robust_queue.exceptions import UndiscardableError
 from robust_queue.models import ClaimedExecution
 from robust_queue.stores import store_for
+from robust_queue.stores.rows import DISCARDABLE
 
+from .admit import limits_of_ids, promote
+from .names import check_queue_name
 from .selection import (
     BATCH_SIZE,
     STATES_TO_LEAVE,
+    Filter,
     OnProgress,
     Tally,
     Wanted,
@@ -41,9 +45,8 @@ def discard_all(database: str, job_ids: Iterable[UUID | str]) -> int:
     In batches, each a transaction of its own, so that no lock is held for long.
     """
     wanted = [UUID(str(job_id)) for job_id in job_ids]
-    store = store_for(database)
     batches = range(0, len(wanted), BATCH_SIZE)
-    return sum(store.discard(wanted[i : i + BATCH_SIZE]) for i in batches)
+    return sum(_discard(database, wanted[i : i + BATCH_SIZE]) for i in batches)
 
 
 def discard_matching(
@@ -60,10 +63,57 @@ def discard_matching(
     return in_batches(database, wanted, change, on_progress)
 
 
-def _discard_batch(database: str, states: Sequence[str], ids: Sequence[UUID]) -> Tally:
+def _discard(
+    database: str, ids: Sequence[UUID], states: Sequence[str] = DISCARDABLE
+) -> int:
+    limits = limits_of_ids(database, ids)
     done = store_for(database).discard(ids, states)
+    # Those that were ready have given their slots back.
+    promote(database, limits)
+    return done
+
+
+def _discard_batch(database: str, states: Sequence[str], ids: Sequence[UUID]) -> Tally:
+    done = _discard(database, ids, states)
     if done == len(ids):
         return Tally(done, done)
     left = Counter(standing(database, ids).values())
     gone = Counter(gone=len(ids) - done - left.total())
     return Tally(len(ids), done, dict(left + gone))
+
+
+# In the direction of the arrows: what moves on meanwhile is met again.
+WAITING = ("scheduled", "blocked", "ready")
+
+
+def clear_queue(
+    database: str,
+    queue_name: str,
+    states: Sequence[str] = (),
+    *,
+    on_progress: OnProgress | None = None,
+) -> int:
+    """Delete the jobs that wait in a queue, or those in these states; return how many.
+
+    What comes in meanwhile is left alone, and what a worker has claimed.
+    """
+    check_queue_name(queue_name)
+    for each in states:
+        if each not in WAITING:
+            known = ", ".join(WAITING)
+            raise ValueError(f"{each!r} is not a state of waiting: {known}.")
+    total = Tally()
+    for state in (each for each in WAITING if not states or each in states):
+        before, wanted = total, Filter(state=state, queue_name=queue_name)
+        total += discard_matching(
+            database,
+            wanted,
+            on_progress=on_progress and _counted_on(on_progress, before),
+        )
+        if on_progress and on_progress(total) is False:
+            break
+    return total.done
+
+
+def _counted_on(on_progress: OnProgress, before: Tally) -> OnProgress:
+    return lambda tally: on_progress(before + tally)

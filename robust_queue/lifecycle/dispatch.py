@@ -6,6 +6,7 @@ from django.utils import timezone
 
 from robust_queue.stores import store_for
 
+from .admit import admit
 from .wake import wake
 
 BATCH_SIZE = 500
@@ -18,7 +19,8 @@ def dispatch_due(
 
     Several dispatchers may do this at once: each row is moved by one of them.
     """
-    moved = store_for(database).dispatch(limit=limit, now=now or timezone.now())
-    if moved:
+    due = store_for(database).dispatch(limit=limit, now=now or timezone.now())
+    if due.moved > len(due.limited):
         wake(database)
-    return moved
+    admit(database, due.limited)
+    return due.moved

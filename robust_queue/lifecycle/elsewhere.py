@@ -97,6 +97,8 @@ def failed(
         worker_id=worker_id,
         started_at=started_at,
         finished_at=now,
+        concurrency_key=claim.concurrency_key,
+        unique_key=claim.unique_key,
         kind=verdict.kind.value,
         retry_at=verdict.retry_at,
         **describe(error),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache, partial
-from inspect import Parameter, Signature, signature
+from inspect import Parameter
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -28,13 +28,20 @@ from robust_queue.configuration import BackendOptions
 from robust_queue.context import remembered
 from robust_queue.declaration import Call
 from robust_queue.exceptions import EnqueueError, PayloadTooLargeError
+from robust_queue.flow import Unique, concurrency, partitions
 from robust_queue.identifiers import new_job_id
+from robust_queue.models import FailedExecution
 from robust_queue.stores import store_for
-from robust_queue.stores.rows import NewJob
+from robust_queue.stores.rows import LimitedJob, NewJob
 
-from . import announce
+from . import announce, unique
+from .admit import admit
 from .moments import as_stored
 from .names import check_queue_name
+from .rates import with_demand
+from .results import show_failure
+from .signatures import signature_of
+from .unique_keys import unique_key
 from .wake import wake
 
 TASK_PATH_LENGTH = 255
@@ -64,6 +71,8 @@ class Prepared:
     result: AnyResult
     on_commit: bool
     destination: Destination
+    # None: other jobs like it may wait and run at the same time.
+    unique: Unique | None = None
 
 
 def check(task: AnyTask) -> None:
@@ -82,6 +91,8 @@ def prepare(call: Call, destination: Destination) -> Prepared:
     _check_signature(task, call.args, call.kwargs)
     arguments = dump_call(call.args, call.kwargs)
     _check_size(arguments, options.max_arguments_size, destination.alias)
+    declared: Unique | None = getattr(task, "unique", None)
+    key = unique_key(declared, call) if declared else ""
     job = NewJob(
         id=new_job_id(),
         task_path=task.module_path,
@@ -92,11 +103,23 @@ def prepare(call: Call, destination: Destination) -> Prepared:
         arguments=arguments,
         run_after=_moment(task.run_after),
         enqueued_at=timezone.now(),
-        metadata=remembered(options),
+        metadata=with_demand(remembered(options), call),
+        concurrency_key=_keys(call),
+        unique_key=key,
+        partition_key=_partition(call, options),
     )
     wish = getattr(task, "enqueue_on_commit", None)
     on_commit = options.enqueue_on_commit if wish is None else wish
-    return Prepared(job, _result(job, call), on_commit, destination)
+    result, lock = _result(job, call), declared if key else None
+    return Prepared(job, result, on_commit, destination, lock)
+
+
+def _partition(call: Call, options: BackendOptions) -> str:
+    """Whose job it is, in a queue where several take turns."""
+    queue = options.queues.get(call.task.queue_name)
+    if queue is None or queue.partition_by is None:
+        return ""
+    return partitions.key_of(queue.partition_by, call.task, call.args, call.kwargs)
 
 
 def write(prepared: Sequence[Prepared]) -> None:
@@ -118,19 +141,41 @@ def _deliver(prepared: Sequence[Prepared], awaited: str | None) -> None:
     if now:
         _write_now(now)
     if later:
-        transactions.on_commit(awaited, partial(_write_now, later))
+        writing = partial(_write_now, later, are_promised=True)
+        transactions.on_commit(awaited, writing)
 
 
-def _write_now(prepared: Sequence[Prepared]) -> None:
+def _write_now(prepared: Sequence[Prepared], *, are_promised: bool = False) -> None:
     database = prepared[0].destination.database
-    _insert([each.job for each in prepared], database)
-    tell(prepared)
+    if written := _insert(prepared, database, are_promised=are_promised):
+        tell(written)
+        let_in(written)
+
+
+def let_in(prepared: Sequence[Prepared]) -> None:
+    """See to it that written jobs that need slots get some, or come to their end.
+
+    If that is decided at once, their results tell.
+    """
+    limited = {each.job.id: each for each in prepared if each.job.is_limited}
+    if limited:
+        database = prepared[0].destination.database
+        jobs = [limited_job(each.job) for each in limited.values()]
+        discarded = admit(database, jobs)
+        for row in FailedExecution.objects.using(database).filter(pk__in=discarded):
+            show_failure(limited[row.pk].result, row)
+
+
+def limited_job(job: NewJob) -> LimitedJob:
+    keys = job.concurrency_key
+    return LimitedJob(job.id, job.task_path, job.backend, job.queue_name, keys)
 
 
 def tell(prepared: Sequence[Prepared]) -> None:
     """Wake idle workers for jobs that are written, and announce them."""
     database = prepared[0].destination.database
-    ready = {each.job.queue_name for each in prepared if each.job.is_due}
+    due = (each.job for each in prepared if each.job.is_due)
+    ready = {job.queue_name for job in due if not job.is_limited}
     if ready:
         wake(database, ready)
     awaits = transactions.is_open(database)
@@ -154,6 +199,13 @@ def _is_from_backport(result: AnyResult) -> bool:
     return getattr(result.task, "from_backport", False)
 
 
+def _keys(call: Call) -> str:
+    # Mostly nothing is limited, and most calls are of such tasks.
+    if not getattr(call.task, "concurrency", None):
+        return ""
+    return concurrency.keys_of(call.task, call.args, call.kwargs)
+
+
 def _moment(run_after: datetime | None) -> datetime | None:
     """A moment as the project stores it, which every database can give back."""
     if run_after is None:
@@ -164,8 +216,14 @@ def _moment(run_after: datetime | None) -> datetime | None:
         raise InvalidTask(f"run_after is out of reach: {run_after!r}.") from error
 
 
-def _insert(jobs: Sequence[NewJob], database: str) -> None:
+def _insert(
+    prepared: Sequence[Prepared], database: str, *, are_promised: bool
+) -> Sequence[Prepared]:
+    """Write jobs; return those that are to run."""
+    jobs = [each.job for each in prepared]
     try:
+        if any(job.unique_key for job in jobs):
+            return unique.insert(prepared, database, are_promised=are_promised)
         store_for(database).insert(jobs)
     except Error as error:
         what = jobs[0].task_path if len(jobs) == 1 else f"{len(jobs)} jobs"
@@ -173,6 +231,7 @@ def _insert(jobs: Sequence[NewJob], database: str) -> None:
             f"Could not enqueue {what} in database {database!r}: {error}"
             f"{_consequence(database)}"
         ) from error
+    return prepared
 
 
 def _consequence(database: str) -> str:
@@ -212,7 +271,7 @@ def _check_signature(
     if not kwargs and len(context) + len(args) in _counts(task.func):
         return
     try:
-        _signature(task.func).bind(*context, *args, **kwargs)
+        signature_of(task.func).bind(*context, *args, **kwargs)
     except TypeError as error:
         raise TypeError(f"{task.module_path}(): {error}") from None
 
@@ -220,7 +279,7 @@ def _check_signature(
 @lru_cache(maxsize=1024)
 def _counts(function: Callable[..., Any]) -> range:
     """How many arguments will do if none of them is named; empty if some must be."""
-    parameters = _signature(function).parameters.values()
+    parameters = signature_of(function).parameters.values()
     required = [each for each in parameters if each.default is Parameter.empty]
     if any(each.kind is Parameter.KEYWORD_ONLY for each in required):
         return range(0)
@@ -229,12 +288,6 @@ def _counts(function: Callable[..., Any]) -> range:
 
 
 _BY_POSITION = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
-
-
-@lru_cache(maxsize=1024)
-def _signature(function: Callable[..., Any]) -> Signature:
-    # Of the outermost function, which is the one that is called.
-    return signature(function, follow_wrapped=False)
 
 
 def _check_size(arguments: str, limit: int, alias: str) -> None:

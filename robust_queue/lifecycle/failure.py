@@ -23,6 +23,12 @@ def describe(error: BaseException) -> dict[str, Any]:
     }
 
 
+def words_of(error: BaseException) -> list[str]:
+    """The same in the order of the columns."""
+    told = describe(error)
+    return [told[name] for name in _WORDS]
+
+
 def failed_to_record(outcome: Outcome, error: BaseException) -> Failed:
     """What becomes of an outcome that the database refuses: plain, and short.
 
@@ -37,6 +43,8 @@ def failed_to_record(outcome: Outcome, error: BaseException) -> Failed:
         worker_id=outcome.worker_id,
         started_at=outcome.started_at,
         finished_at=outcome.finished_at,
+        concurrency_key=outcome.concurrency_key,
+        unique_key=outcome.unique_key,
         retry_at=told.retry_at if told else None,
         kind=told.kind if told else "",
         exception_class=_plain(words["exception_class"])[:CLASS_LENGTH],

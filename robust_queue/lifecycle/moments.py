@@ -29,6 +29,26 @@ def later(until: datetime | timedelta, *, now: datetime) -> datetime:
         raise ValueError(f"A moment is out of reach: {until!r}.") from error
 
 
+def in_future(until: datetime | timedelta) -> datetime:
+    """That moment, or so much later than now, as the project stores it.
+
+    What is over, out of reach or ambiguous raises a ValueError.
+    """
+    now = timezone.now()
+    try:
+        if isinstance(until, timedelta):
+            moment = _within_reach(now + until)
+        elif settings.USE_TZ and timezone.is_naive(until):
+            raise ValueError(f"A moment without a time zone: {until!r}.")
+        else:
+            moment = as_stored(until)
+    except OverflowError as error:
+        raise ValueError(f"A moment is out of reach: {until!r}.") from error
+    if moment <= now:
+        raise ValueError(f"A moment in the future is needed, got {until!r}.")
+    return moment
+
+
 def _within_reach(moment: datetime) -> datetime:
     # At the ends of the calendar a change of zone would fall off.
     if MINYEAR < moment.year < MAXYEAR:

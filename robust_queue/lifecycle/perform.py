@@ -26,6 +26,7 @@ from .calls import as_told, callable_of, is_kept, make_room, stored
 from .failure import describe
 from .moments import later
 from .policy import Terms, terms_for
+from .unique import unlock_at_start
 
 # Calls a function with these arguments.
 Caller: TypeAlias = Callable[
@@ -86,6 +87,7 @@ def perform(claim: Claim, *, database: str, worker_id: str) -> Performed:
     moment the task could have begun, everything is an outcome.
     """
     with running(claim):
+        unlock_at_start(claim, database=database)
         begun = begin(claim, database=database, worker_id=worker_id)
         return begun.run() if isinstance(begun, Attempt) else begun
 
@@ -100,9 +102,9 @@ def begin(
 ) -> "Attempt | Performed":
     """Do everything that comes before the call; a job that cannot be called has failed.
 
-    To be called where the job is the current one. Whoever knows that nobody listens to
-    the beginning of tasks says so. An error of the queue itself is raised: the claim
-    can be given back.
+    To be called where the job is the current one, and has let go of its key. Whoever
+    knows that nobody listens to the beginning of tasks says so. An error of the queue
+    itself is raised: the claim can be given back.
     """
     attempt = Attempt(claim, database=database, worker_id=worker_id, terms=terms)
     try:
@@ -239,6 +241,8 @@ class Attempt:
                 worker_id=self._worker_id,
                 started_at=self._started_at,
                 finished_at=timezone.now(),
+                concurrency_key=claim.concurrency_key,
+                unique_key=claim.unique_key,
                 result=text,
                 keep=is_kept(policy, options),
             )
@@ -278,6 +282,8 @@ class Attempt:
             "worker_id": self._worker_id,
             "started_at": self._started_at,
             "finished_at": now,
+            "concurrency_key": self.claim.concurrency_key,
+            "unique_key": self.claim.unique_key,
         }
 
     def _conclude(self) -> None:

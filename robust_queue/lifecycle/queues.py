@@ -1,5 +1,6 @@
 """The queues of a database. They exist by being named: in jobs, pauses or settings."""
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -9,7 +10,14 @@ from django.utils import timezone
 
 from robust_queue.aliases import backends_of
 from robust_queue.configuration import current
-from robust_queue.models import Pause, ReadyExecution
+from robust_queue.models import (
+    BlockedExecution,
+    ClaimedExecution,
+    Pause,
+    ReadyExecution,
+    ScheduledExecution,
+)
+from robust_queue.models.queues import in_force
 from robust_queue.stores import store_for
 
 from .names import queue_name_problem
@@ -26,6 +34,11 @@ class QueueStatus:
     oldest_ready_at: datetime | None = None
     latency: timedelta = NO_TIME
     paused_at: datetime | None = None
+    paused_until: datetime | None = None
+    # Counted only for those who ask for the whole of it.
+    scheduled: int = 0
+    blocked: int = 0
+    running: int = 0
 
     @property
     def is_paused(self) -> bool:
@@ -38,36 +51,84 @@ def queues(database: str) -> list[QueueStatus]:
     Two statements, however many queues there are. The first one counts every ready
     job: it is for people who look, not for loops that poll.
     """
-    now = timezone.now()
-    waiting = {name: (count, oldest) for name, count, oldest in _waiting(database)}
-    paused = dict(Pause.objects.using(database).values_list("queue_name", "created_at"))
-    found = []
-    for name in sorted({*waiting, *paused, *_configured(database)}):
-        count, oldest = waiting.get(name, (0, None))
-        status = QueueStatus(
-            name=name,
-            ready=count,
-            oldest_ready_at=oldest,
-            # Another machine's clock may be ahead of this one's.
-            latency=max(now - oldest, NO_TIME) if oldest else NO_TIME,
-            paused_at=paused.get(name),
-        )
-        found.append(status)
-    return found
+    return list(_statuses(database))
+
+
+def queues_in_full(database: str) -> list[QueueStatus]:
+    """Every queue that has unfinished jobs, is paused, or is named in the settings.
+
+    Five statements: also jobs that are scheduled, blocked and running are counted.
+    """
+    return list(_statuses(database, others=_OTHERS))
+
+
+def queue_in_full(database: str, name: str) -> QueueStatus:
+    """One queue, and all that is in it; nothing if nobody has ever named it."""
+    (status,) = _statuses(database, others=_OTHERS, name=name)
+    return status
 
 
 def queue_names(database: str) -> list[str]:
     """The names of the same queues, without counting their jobs."""
-    paused = Pause.objects.using(database).values_list("queue_name", flat=True)
+    pauses = Pause.objects.using(database).filter(in_force(timezone.now()))
+    paused = pauses.values_list("queue_name", flat=True)
     with_jobs = store_for(database).queue_names()
     return sorted({*with_jobs, *paused, *_configured(database)})
 
 
-def _waiting(database: str) -> Any:
-    by_queue = ReadyExecution.objects.using(database).values("queue_name").order_by()
-    return by_queue.annotate(count=Count("pk"), oldest=Min("created_at")).values_list(
-        "queue_name", "count", "oldest"
-    )
+_OTHERS: Mapping[str, Any] = {
+    "scheduled": ScheduledExecution,
+    "blocked": BlockedExecution,
+    "running": ClaimedExecution,
+}
+
+
+def _statuses(
+    database: str, *, others: Mapping[str, Any] | None = None, name: str | None = None
+) -> Iterator[QueueStatus]:
+    now = timezone.now()
+    ready = _ready(_rows(ReadyExecution, database, name), now)
+    paused = _paused(_rows(Pause, database, name).filter(in_force(now)))
+    counts = {
+        state: _counts(_rows(model, database, name))
+        for state, model in (others or {}).items()
+    }
+    named = _configured(database) if name is None else {name}
+    for each in sorted(named.union(ready, paused, *counts.values())):
+        numbers = {state: found.get(each, 0) for state, found in counts.items()}
+        facts = {**ready.get(each, {}), **paused.get(each, {}), **numbers}
+        yield QueueStatus(name=each, **facts)
+
+
+def _rows(model: Any, database: str, name: str | None) -> Any:
+    rows = model.objects.using(database).order_by()
+    return rows if name is None else rows.filter(queue_name=name)
+
+
+def _ready(rows: Any, now: datetime) -> dict[str, dict[str, Any]]:
+    by_queue = rows.values("queue_name").annotate(n=Count("pk"), at=Min("created_at"))
+    return {
+        name: {
+            "ready": count,
+            "oldest_ready_at": oldest,
+            # Another machine's clock may be ahead of this one's.
+            "latency": max(now - oldest, NO_TIME),
+        }
+        for name, count, oldest in by_queue.values_list("queue_name", "n", "at")
+    }
+
+
+def _paused(pauses: Any) -> dict[str, dict[str, Any]]:
+    facts = pauses.values_list("queue_name", "created_at", "until")
+    return {
+        name: {"paused_at": since, "paused_until": until}
+        for name, since, until in facts
+    }
+
+
+def _counts(rows: Any) -> dict[str, int]:
+    by_queue = rows.values("queue_name").annotate(n=Count("pk"))
+    return dict(by_queue.values_list("queue_name", "n"))
 
 
 def _configured(database: str) -> set[str]:

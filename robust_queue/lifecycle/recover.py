@@ -38,6 +38,8 @@ class HeldClaim:
     task_path: str
     backend: str
     enqueued_at: datetime | None
+    concurrency_key: str
+    unique_key: str
     started_at: datetime
 
 
@@ -114,6 +116,8 @@ def _crash(claim: HeldClaim, error: Exception, worker_id: str) -> Failed:
         worker_id=worker_id,
         started_at=claim.started_at,
         finished_at=now,
+        concurrency_key=claim.concurrency_key,
+        unique_key=claim.unique_key,
         kind=verdict.kind.value,
         retry_at=verdict.retry_at,
         **describe(error),
@@ -152,7 +156,7 @@ def _read(claims: "models.QuerySet[ClaimedExecution]") -> list[HeldClaim]:
     return [
         HeldClaim(
             **dict(zip(_COLUMNS, row[:-1], strict=True)),
-            **dict(zip(_OF_JOB, facts.get(row[0], ("", "", None)), strict=True)),
+            **dict(zip(_OF_JOB, facts.get(row[0], _OF_NONE), strict=True)),
             started_at=row[-1],
         )
         for row in rows
@@ -160,4 +164,5 @@ def _read(claims: "models.QuerySet[ClaimedExecution]") -> list[HeldClaim]:
 
 
 _COLUMNS = ("job_id", "token", "process_id", "attempts", "queue_name")
-_OF_JOB = ("task_path", "backend", "enqueued_at")
+_OF_JOB = ("task_path", "backend", "enqueued_at", "concurrency_key", "unique_key")
+_OF_NONE = ("", "", None, "", "")

@@ -137,10 +137,18 @@ def _enqueue(database: str, tick: _Tick) -> UUID | None:
     )
     args, kwargs = load_call(row.arguments)
     if kept_in(task) == database:
-        return UUID(task.enqueue(*args, **kwargs).id)
+        job_id = UUID(task.enqueue(*args, **kwargs).id)
+        return None if _is_anothers(database, task, job_id) else job_id
     hand_over = partial(_hand_over, tick, partial(task.enqueue, *args, **kwargs))
     transaction.on_commit(hand_over, using=database)
     return None
+
+
+def _is_anothers(database: str, task: AnyTask, job_id: UUID) -> bool:
+    """Is it the job of another instant, which a unique task was still at?"""
+    executions = RecurringExecution.objects.using(database)
+    is_unique = getattr(task, "unique", None) is not None
+    return is_unique and executions.filter(job_id=job_id).exists()
 
 
 def _hand_over(tick: _Tick, enqueue: Callable[[], object]) -> None:

@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from robust_queue.stores import store_for
 
+from .admit import promote_after
 from .jobless import Held, without_jobless
 from .wake import wake
 
@@ -20,4 +21,6 @@ def release(database: str, claims: Sequence[Held]) -> set[UUID]:
     released = store_for(database).release(whole, now=timezone.now())
     if released:
         wake(database)
+    # One that has shared a slot is blocked again, though there may be another one.
+    promote_after(database, whole)
     return released

@@ -22,6 +22,7 @@ from robust_queue.context import remembering
 from robust_queue.declaration import Call
 from robust_queue.exceptions import (
     DeserializationError,
+    DuplicateTaskError,
     UnknownTaskError,
     UnreplaceableError,
 )
@@ -29,14 +30,19 @@ from robust_queue.models import Job
 from robust_queue.stores import store_for
 from robust_queue.stores.conflicts import retried
 
-from .enqueue import Destination, Prepared, check, prepare, tell
+from .admit import limits_of, promote
+from .enqueue import Destination, Prepared, check, let_in, prepare, tell
+from .pause_task import is_aside
+from .rates import demanded
 from .selection import STATES_TO_LEAVE, standing
+from .unique import take_over
 
 # What is wrong with a change; the old job is still there. The first tells of arguments
 # that do not fit or cannot be stored, the last of an alias that is not in TASKS.
 REFUSALS = (
     TypeError,
     DeserializationError,
+    DuplicateTaskError,
     InvalidTask,
     UnknownTaskError,
     UnreplaceableError,
@@ -62,15 +68,20 @@ def rerun(
     goes with its past, in the same transaction.
 
     Of several who act on a job one wins: ``UnreplaceableError`` if a worker has claimed
-    it, or somebody has retried, discarded or replaced it.
+    it, or somebody has retried, discarded or replaced it. The key of a unique one is
+    handed over; ``DuplicateTaskError`` if another job has the key of the new one.
     """
     job = _found(database, UUID(str(job_id)))
     given = {"queue_name": queue_name, "priority": priority, "run_after": run_after}
     call = _call(job, {k: v for k, v in given.items() if v is not None}, args, kwargs)
     prepared = _prepared(database, job, call)
+    limits = limits_of([job])
     if not retried(database, partial(_replace, database, job, prepared)):
         raise _refusal(database, job.id)
     tell([prepared])
+    # The old one may have had slots, and the new one may need others.
+    promote(database, limits)
+    let_in([prepared])
     return prepared.result
 
 
@@ -89,7 +100,7 @@ def _call(
     kwargs: Mapping[str, Any] | None,
 ) -> Call:
     as_it_was = {"queue_name": job.queue_name, "priority": job.priority}
-    if job.state == "scheduled":
+    if job.state == "scheduled" and not is_aside(job.scheduled_execution.scheduled_at):
         as_it_was["run_after"] = job.scheduled_execution.scheduled_at
     task = registry.resolve(job.task_path)
     task = task.using(backend=job.backend, **{**as_it_was, **changes})
@@ -104,8 +115,9 @@ def _prepared(database: str, job: Job, call: Call) -> Prepared:
     check(call.task)
     destination = Destination(job.backend, database, options_of(job.backend))
     prepared = prepare(call, destination)
-    # The enqueuer's language and time zone, not the operator's.
-    metadata = remembering(job.metadata, rerun_of=str(job.id))
+    # The enqueuer's language and time zone, not the operator's; but the rate of what
+    # it is called with now.
+    metadata = remembering(job.metadata, **demanded(call), rerun_of=str(job.id))
     return replace(prepared, job=replace(prepared.job, metadata=metadata))
 
 
@@ -114,7 +126,7 @@ def _replace(database: str, job: Job, prepared: Prepared) -> bool:
     with transaction.atomic(using=database):
         is_ours = bool(store.discard([job.id], STATES_TO_LEAVE[job.state]))
         if is_ours:
-            store.insert([prepared.job])
+            take_over(database, prepared, job.id)
         return is_ours
 
 

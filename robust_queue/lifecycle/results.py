@@ -109,6 +109,13 @@ def conclude(
             _show(result, "status", TaskResultStatus.READY)
 
 
+def show_failure(result: AnyResult, failure: Any) -> None:
+    """Show in the result of a job that has never run that it has failed."""
+    result.errors.append(error_of(failure))
+    _show(result, "status", TaskResultStatus.FAILED)
+    _show(result, "finished_at", failure.finished_at)
+
+
 def earlier_attempts(database: str, job_id: UUID) -> Sequence[Attempt]:
     """The attempts before the latest one, oldest first."""
     return list(

@@ -9,7 +9,8 @@ from django.utils import timezone
 from robust_queue.aliases import options_of
 from robust_queue.stores import store_for
 
-from .selection import BATCH_SIZE, OnProgress, Tally, Wanted, in_batches
+from .admit import admit_ids
+from .selection import BATCH_SIZE, OnProgress, Tally, Wanted, in_batches, standing
 from .wake import wake
 
 
@@ -17,7 +18,8 @@ def retry(database: str, job_id: UUID | str) -> bool:
     """Send a failed job back to its queue; False if it has not failed, or no longer.
 
     It grants one more attempt, whatever ``max_attempts`` says: attempts are counted
-    on, and the failed one is kept among the earlier ones.
+    on, and the failed one is kept among the earlier ones. A unique one stays failed
+    while another one of it waits or runs.
     """
     return retry_all(database, [job_id]) == 1
 
@@ -28,14 +30,18 @@ def retry_all(database: str, job_ids: Iterable[UUID | str]) -> int:
     In batches, each a transaction of its own, so that no lock is held for long.
     """
     wanted = [UUID(str(job_id)) for job_id in job_ids]
-    store = store_for(database)
     batches = range(0, len(wanted), BATCH_SIZE)
-    retried = sum(
-        store.retry(wanted[i : i + BATCH_SIZE], rank=_rank, now=timezone.now())
-        for i in batches
-    )
+    retried = sum(_retry(database, wanted[i : i + BATCH_SIZE]) for i in batches)
     if retried:
         wake(database)
+    return retried
+
+
+def _retry(database: str, ids: Sequence[UUID]) -> int:
+    retried = store_for(database).retry(ids, rank=_rank, now=timezone.now())
+    if retried:
+        # Those that need slots are blocked until they have them.
+        admit_ids(database, ids)
     return retried
 
 
@@ -44,7 +50,8 @@ def retry_matching(
 ) -> Tally:
     """Send every failed job that matches back to its queue.
 
-    Passed over is what somebody else has retried or discarded meanwhile.
+    Passed over is what somebody else has retried or discarded meanwhile, and a unique
+    one of which another one waits or runs.
     """
     if wanted.state != "failed":
         raise ValueError(f"Only failed jobs can be retried, not {wanted.state} ones.")
@@ -53,8 +60,16 @@ def retry_matching(
 
 def _retry_batch(database: str, ids: Sequence[UUID]) -> Tally:
     done = retry_all(database, ids)
-    late = len(ids) - done
-    return Tally(len(ids), done, {"not failed any more": late} if late else {})
+    if done == len(ids):
+        return Tally(done, done)
+    # Only unique ones stay: of all others one more attempt is made.
+    held_back = list(standing(database, ids).values()).count("failed")
+    late = len(ids) - done - held_back
+    reasons = {
+        "not failed any more": late,
+        "another one of it waits or runs": held_back,
+    }
+    return Tally(len(ids), done, {why: n for why, n in reasons.items() if n})
 
 
 def _rank(alias: str, priority: int) -> int:

@@ -16,6 +16,7 @@ from robust_queue.stores import store_for
 from robust_queue.stores.conflicts import is_conflict
 from robust_queue.stores.rows import Claim, Failed, Finished, Outcome
 
+from .admit import promote_keys
 from .claim import Claiming, claim_as_told
 from .failure import failed_to_record
 
@@ -36,8 +37,8 @@ def settle(database: str, outcomes: Sequence[Outcome]) -> set[UUID]:
     An outcome that is already stored, because the reply to an earlier settle got lost,
     counts as held: to settle it again changes nothing and is no mistake.
     """
-    held = _with_stored(database, outcomes, held=_record(database, outcomes))
-    _shorten_the_past(database, outcomes)
+    held = settle_only(database, outcomes)
+    promote_keys(database, (each.concurrency_key for each in outcomes))
     return held
 
 
@@ -46,11 +47,12 @@ def settle_and_claim(
 ) -> tuple[set[UUID], list[Claim]]:
     """Record outcomes and take new jobs, in one transaction; see settle() and claim().
 
-    If something in one of the outcomes is refused, nothing is taken this time.
+    If something in one of the outcomes is refused, nothing is taken this time. Who is
+    next for slots that have become free is for the caller to find out.
     """
     # What is large may be sent several times, and must not take jobs each time.
     if not outcomes or not claiming.is_possible or _has_large(outcomes):
-        return settle(database, outcomes), claim_as_told(database, claiming)
+        return settle_only(database, outcomes), claim_as_told(database, claiming)
     store, claims = store_for(database), list[Claim]()
     try:
         held, claims = _tried(
@@ -61,6 +63,13 @@ def settle_and_claim(
     held = _with_stored(database, outcomes, held=held)
     _shorten_the_past(database, outcomes)
     return held, claims
+
+
+def settle_only(database: str, outcomes: Sequence[Outcome]) -> set[UUID]:
+    """Likewise, but who is next for slots is for the caller to find out."""
+    held = _with_stored(database, outcomes, held=_record(database, outcomes))
+    _shorten_the_past(database, outcomes)
+    return held
 
 
 def _with_stored(

@@ -10,7 +10,7 @@ lets only one transaction at a time commit that has something to notify of.
 
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from django.db import connections, transaction
@@ -52,14 +52,23 @@ def wake(database: str, queues: Iterable[str] = EVERY_QUEUE) -> None:
 
 def tell_of_cancellation(database: str) -> None:
     """Tell workers that somebody wants the end of a job, when that is committed."""
+    _tell_after_commit(database, lambda: store_for(database).tell_of_cancellation())
+
+
+def tell_of_tuning(database: str) -> None:
+    """Tell workers that somebody wants them to change, when that is committed."""
+    _tell_after_commit(database, lambda: store_for(database).tell_of_tuning())
+
+
+def _tell_after_commit(database: str, tell: Callable[[], None]) -> None:
     if connections[database].vendor == "postgresql" and current().notifications:
-        tell = partial(_tell_of_cancellation, database)
-        transaction.on_commit(tell, using=database, robust=True)
+        telling = partial(_tell, tell)
+        transaction.on_commit(telling, using=database, robust=True)
 
 
-def _tell_of_cancellation(database: str) -> None:
+def _tell(tell: Callable[[], None]) -> None:
     try:
-        store_for(database).tell_of_cancellation()
+        tell()
     except Exception as error:
         # Workers ask for it now and then.
         logger.debug("Workers could not be notified: %s", error)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
 from django.db import Error, connections
+from django.utils import timezone
 
 import robust_queue
 from robust_queue.aliases import backends_of
@@ -13,6 +14,7 @@ from robust_queue.configuration import (
     current,
 )
 from robust_queue.models import Pause
+from robust_queue.models.queues import in_force
 from robust_queue.processes.listener import can_listen
 from robust_queue.recurrence import Recurrence
 from robust_queue.rules import PriorityOrder
@@ -88,8 +90,8 @@ def advice(database: str, workers: Sequence[WorkerConfiguration]) -> Iterator[st
 
 
 def _paused(database: str) -> list[str]:
-    pauses = Pause.objects.using(database).order_by("queue_name")
-    return list(pauses.values_list("queue_name", flat=True))
+    pauses = Pause.objects.using(database).filter(in_force(timezone.now()))
+    return sorted(pauses.values_list("queue_name", flat=True))
 
 
 def _worker(worker: WorkerConfiguration) -> str:

@@ -11,9 +11,9 @@ from .executions import (
 )
 from .isolated import IsolatedRun
 from .jobs import Job
-from .locks import Cancellation, Semaphore, UniqueLock
+from .locks import Cancellation, RateBucket, Semaphore, UniqueLock
 from .processes import Process
-from .queues import Pause
+from .queues import Pause, TaskPause, Tuning
 from .recurring import RecurringExecution, RecurringTask
 
 __all__ = [
@@ -27,10 +27,13 @@ __all__ = [
     "Job",
     "Pause",
     "Process",
+    "RateBucket",
     "ReadyExecution",
     "RecurringExecution",
     "RecurringTask",
     "ScheduledExecution",
     "Semaphore",
+    "TaskPause",
+    "Tuning",
     "UniqueLock",
 ]

@@ -54,6 +54,9 @@ class ReadyExecution(Execution):
     """Waits for a worker."""
 
     job = _row_of_job("ready_execution")
+    partition_key = NameField(
+        _("partition"), max_length=128, default="", db_default="", blank=True
+    )
 
     class Meta:
         db_table = "robust_queue_ready_executions"
@@ -63,6 +66,12 @@ class ReadyExecution(Execution):
             models.Index(fields=["priority", "job"], name="rqueue_poll_all"),
             models.Index(
                 fields=["queue_name", "priority", "job"], name="rqueue_poll_by_queue"
+            ),
+            models.Index(
+                # Of few jobs, where a database can leave out the others.
+                fields=["queue_name", "partition_key", "priority", "job"],
+                condition=~models.Q(partition_key=""),
+                name="rqueue_poll_by_partition",
             ),
         ]
 
@@ -88,8 +97,17 @@ class BlockedExecution(Execution):
     """Waits for a slot of its concurrency key."""
 
     job = _row_of_job("blocked_execution")
-    concurrency_key = NameField(_("concurrency key"), max_length=255)
-    expires_at = models.DateTimeField(_("expires at"))
+    concurrency_key = NameField(
+        _("concurrency key"), max_length=255, help_text=_("The one it waits for.")
+    )
+    other_keys = NameField(
+        _("other keys"),
+        max_length=1024,
+        default="",
+        db_default="",
+        blank=True,
+        help_text=_("Of which it needs a slot as well."),
+    )
 
     class Meta:
         db_table = "robust_queue_blocked_executions"
@@ -98,9 +116,6 @@ class BlockedExecution(Execution):
         indexes = [
             models.Index(
                 fields=["concurrency_key", "priority", "job"], name="rqueue_unblock"
-            ),
-            models.Index(
-                fields=["expires_at", "concurrency_key"], name="rqueue_blocked_expiry"
             ),
         ]
 
@@ -111,6 +126,12 @@ class ClaimedExecution(Execution):
     job = _row_of_job("claimed_execution")
     process_id = IdField(_("process"))
     token = IdField(_("token"), help_text=_("One per claim; settling asks for it."))
+    slot_id = IdField(
+        _("slot"),
+        null=True,
+        blank=True,
+        help_text=_("Jobs that run one after the other have one slot in common."),
+    )
 
     class Meta:
         db_table = "robust_queue_claimed_executions"

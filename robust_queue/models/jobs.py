@@ -102,7 +102,13 @@ class Job(models.Model):
     arguments = models.TextField(_("arguments"), help_text=_("JSON, pure ASCII."))
     metadata = models.TextField(_("metadata"), default="", blank=True)
     concurrency_key = NameField(
-        _("concurrency key"), max_length=255, default="", blank=True
+        _("concurrency key"), max_length=1024, default="", blank=True
+    )
+    unique_key = NameField(
+        _("unique key"), max_length=64, default="", db_default="", blank=True
+    )
+    partition_key = NameField(
+        _("partition"), max_length=128, default="", db_default="", blank=True
     )
     run_after = models.DateTimeField(_("run after"), null=True, blank=True)
     enqueued_at = models.DateTimeField(_("enqueued at"))

@@ -2,9 +2,9 @@
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 from uuid import UUID
 
 from .page import Page
@@ -28,6 +28,8 @@ class Surroundings:
     trusts: Callable[[], bool]
     wake: Callable[[], None]
     wake_supervisor: Callable[[], None]
+    # What it does is not what it did: its row, and its title, are to tell that.
+    show: Callable[[Mapping[str, Any]], None] = lambda facts: None
 
 
 class Actor(ABC):

@@ -7,10 +7,10 @@ import json
 import logging
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from signal import SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from . import titles
 from .exits import ExitCode, leave
@@ -26,7 +26,7 @@ def live(birth: Birth, *, lifeline: int, supervisor_pid: int) -> NoReturn:
     try:
         child = ChildProcess(birth, lifeline=lifeline, supervisor_pid=supervisor_pid)
         child.heed_signals()
-        titles.show(titles.title_of(birth.post.kind, json.loads(birth.post.metadata)))
+        child.show_title()
         code = child.live()
     except BaseException:
         logger.exception("The %s broke down.", birth.post.kind.lower())
@@ -59,6 +59,14 @@ class ChildProcess(Life):
         spare_forks()
         # Withheld by the parent until now.
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+    def show_title(self) -> None:
+        kind, details = self._birth.post.kind, json.loads(self._metadata)
+        titles.show(titles.title_of(kind, details))
+
+    def _show(self, facts: Mapping[str, Any]) -> None:
+        super()._show(facts)
+        self.show_title()
 
     # ── Being asked to stop ────────────────────────────────────────────────────
 

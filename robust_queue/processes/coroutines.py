@@ -5,6 +5,7 @@ call somebody else's code, a helper thread does it; others announce ends. Nothin
 started before the first coroutine comes.
 """
 
+import threading
 from contextvars import Context
 from functools import lru_cache, partial
 from inspect import iscoroutinefunction
@@ -49,6 +50,7 @@ class Coroutines(Lane):
         self._beginner: Pool | None = None
         self._helpers: Pool | None = None
         self._loop: EventLoop | None = None
+        self._founding = threading.Lock()
         # Begun and not ended. Changed by the thread of the loop alone.
         self._running = 0
         self._is_beginning = False
@@ -60,9 +62,11 @@ class Coroutines(Lane):
         self._helpers.submit(errand)
 
     def run(self, held: Held) -> None:
-        loop = self._loop = self._loop or EventLoop()
-        if self._beginner is None:
-            self._beginner = _started(Pool(1, "robust_queue beginner"))
+        # Somebody else may be told to go on with another one in the same moment.
+        with self._founding:
+            loop = self._loop = self._loop or EventLoop()
+            if self._beginner is None:
+                self._beginner = _started(Pool(1, "robust_queue beginner"))
         self._waiting.append(held)
         loop.call(partial(self._run_waiting, loop, self._beginner))
 
@@ -161,5 +165,6 @@ class Coroutines(Lane):
 
 
 def _may_query(claim: Claim) -> bool:
-    # Of one that was attempted before, the earlier attempts are read.
-    return claim.attempts > 1 or may_query(claim.arguments)
+    # Of one that was attempted before, the earlier attempts are read; of a unique one
+    # the key may be let go of.
+    return claim.attempts > 1 or bool(claim.unique_key) or may_query(claim.arguments)

@@ -13,6 +13,7 @@ class Heard(NamedTuple):
 
     is_news: bool
     is_cancellation: bool
+    is_tuning: bool
 
 
 class Ears:
@@ -26,7 +27,7 @@ class Ears:
         wake: Callable[[], None],
     ) -> None:
         self._wake = wake
-        self._has_news = self._has_cancellation = False
+        self._has_news = self._has_cancellation = self._has_tuning = False
         self._listener: Listener | None = None
         if can_listen(database):
             self._listener = Listener(
@@ -34,6 +35,7 @@ class Ears:
                 database=database,
                 on_news=self._note_news,
                 on_cancellation=self._note_cancellation,
+                on_tuning=self._note_tuning,
             )
 
     def start(self) -> None:
@@ -43,6 +45,11 @@ class Ears:
     def stop(self, timeout: float) -> None:
         if self._listener:
             self._listener.stop(timeout)
+
+    def serve(self, configuration: WorkerConfiguration) -> None:
+        """Heed the news of other queues from now on."""
+        if self._listener:
+            self._listener.serve(configuration)
 
     def probe(self) -> None:
         """See from time to time whether anything can be heard at all."""
@@ -57,7 +64,8 @@ class Ears:
         """What has been heard. It is forgotten first: whatever comes now is new."""
         is_news, self._has_news = self._has_news, False
         is_cancellation, self._has_cancellation = self._has_cancellation, False
-        return Heard(is_news, is_cancellation)
+        is_tuning, self._has_tuning = self._has_tuning, False
+        return Heard(is_news, is_cancellation, is_tuning)
 
     # ── In the thread of the listener ──────────────────────────────────────────
 
@@ -67,4 +75,8 @@ class Ears:
 
     def _note_cancellation(self) -> None:
         self._has_cancellation = True
+        self._wake()
+
+    def _note_tuning(self) -> None:
+        self._has_tuning = True
         self._wake()

@@ -29,13 +29,15 @@ class Family(ABC):
     def beget(
         self, post: Post, *, supervisor_id: UUID, wake_supervisor: Callable[[], None]
     ) -> Child:
-        """Fill a post."""
+        """Fill a post. Who comes goes on with what was wished of the one before."""
+        page = Page(post.slots, slot_size=post.slot_size)
+        page.show_tuning(post.tuning)
         return self.bear(
             Birth(
                 post=post,
                 identity=uuid4(),
                 supervisor_id=supervisor_id,
-                page=Page(post.slots, slot_size=post.slot_size),
+                page=page,
                 wake_supervisor=wake_supervisor,
             )
         )

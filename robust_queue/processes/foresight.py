@@ -29,6 +29,10 @@ class Foresight:
         self._turnaround = 0.0
         self._since = 0.0
 
+    def resize(self, size: int) -> None:
+        """So many run at a time from now on."""
+        self._size = size
+
     def begin(self, now: float) -> None:
         """There is something to do again: the time before does not count."""
         self._since = now

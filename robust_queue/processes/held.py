@@ -29,6 +29,10 @@ class Held:
     running: Running | None = None
     # When its time is up, by the clock of trust.
     ends: float = math.inf
+    # Those that are to be run behind it, one after the other. They have it in common.
+    chain: "deque[Held] | None" = None
+    # Does it take up room? Who waits for another one to end does not.
+    counts: bool = True
 
 
 @dataclass(slots=True, eq=False)

@@ -60,6 +60,7 @@ class Household:
         """Replace those that ask for it: first comes the successor, then the end."""
         for child in [each for each in self.children if each.page.is_tired]:
             if child.successor is None and self._may_be_replaced(child):
+                child.post.tuning = child.page.tuning
                 child.successor = self._beget(child.post)
             elif child.is_replaced and not child.is_relieved_of_post:
                 child.is_relieved_of_post = True
@@ -179,6 +180,7 @@ class Household:
         patience = dead.post.patience
         if dead.has_settled_in or dead.exit_code == ExitCode.DONE:
             patience.succeed()
+        dead.post.tuning = dead.page.tuning
         self._vacant.append(dead.post)
         # The first successor comes nearly at once, later ones ever more slowly.
         return patience.fail()

@@ -22,6 +22,7 @@ from robust_queue.exceptions import IsolationError, TaskCancelled
 from robust_queue.lifecycle import announce
 from robust_queue.lifecycle.perform import Attempt, Performed, begin
 from robust_queue.lifecycle.policy import terms_for
+from robust_queue.lifecycle.unique import unlock_at_start
 from robust_queue.reports import report
 from robust_queue.stores.rows import Claim
 
@@ -107,18 +108,19 @@ class Lane(ABC):
         """Find out whether anybody listens, for all the claims that come now."""
         self._is_heard = announce.is_heard("task_started", is_from_backport=True)
 
-    def reserve(self, claim: Claim) -> Held:
+    def reserve(self, claim: Claim, *, counts: bool = True) -> Held:
         """Take a claim on; there must be a place for it."""
-        held = Held(claim, self._duty.slots.pop(), self, clock.now())
-        self._duty.page.reserve(held.slot, claim)
+        slot = self._duty.slots.pop()
+        held = Held(claim, slot, self, clock.now(), counts=counts)
+        self._duty.page.reserve(slot, claim)
         if not self._taken:
             self._foresight.begin(held.since)
-        self._taken += 1
+        self._taken += counts
         return held
 
     def learn(self, ended: Sequence[Ended], *, turnaround: float) -> None:
         """These have ended since the last time; asking for more took so long."""
-        self._taken -= len(ended)
+        self._taken -= sum([each.held.counts for each in ended])
         done = [each for each in ended if each.performed]
         if done:
             self._rests_until = 0.0
@@ -248,7 +250,7 @@ class Lane(ABC):
 
     def _begin(self, held: Held) -> Attempt | Performed | None:
         """Everything before the call of the task; None if it could not be begun."""
-        if not self._duty.may_begin():
+        if not self._may_begin(held.claim):
             return None
         terms = terms_for(held.claim)
         policy, claim = terms.policy, held.claim
@@ -277,6 +279,17 @@ class Lane(ABC):
             # Nothing of the task: it had not begun.
             logger.exception("Job %s could not be begun.", held.claim.job_id)
         return None
+
+    def _may_begin(self, claim: Claim) -> bool:
+        """Is nothing in its way? To let go of its key may take as long as it likes."""
+        try:
+            if claim.unique_key and self._duty.may_begin():
+                unlock_at_start(claim, database=self._duty.database)
+        except Exception:
+            logger.exception("Job %s could not be begun.", claim.job_id)
+            return False
+        # Behind that: by now this worker may be about to stop, or taken for dead.
+        return self._duty.may_begin()
 
     def _refused(self, claim: Claim) -> Performed:
         """It may do harm here, and nobody is there to run it elsewhere."""

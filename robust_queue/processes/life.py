@@ -8,8 +8,9 @@ import logging
 import math
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from django.db import Error
@@ -65,6 +66,7 @@ class Life(ABC):
         self._birth = birth
         self._page = birth.page
         self._database = birth.post.database
+        self._metadata = birth.post.metadata
         self._wakeup = Wakeup()
         self._trouble = Patience()
         self._stop_by: float | None = None
@@ -84,6 +86,7 @@ class Life(ABC):
                 trusts=lambda: self._heart.trusts,
                 wake=self._wakeup.set,
                 wake_supervisor=birth.wake_supervisor,
+                show=self._show,
             )
         )
 
@@ -179,7 +182,7 @@ class Life(ABC):
             self._birth.post.kind,
             identity=self._birth.identity,
             supervisor_id=self._birth.supervisor_id,
-            metadata=self._birth.post.metadata,
+            metadata=self._metadata,
         )
         self._page.show_beat(begun)
 
@@ -279,6 +282,12 @@ class Life(ABC):
             logger.warning("%s could not sign off: %s", self.name, error)
         self._tell(process_exited)
 
+    def _show(self, facts: Mapping[str, Any]) -> None:
+        """Write in its row what it does from now on."""
+        self._metadata = json.dumps({**json.loads(self._metadata), **facts})
+        rows = Process.objects.using(self._database).filter(pk=self._birth.identity)
+        rows.update(metadata=self._metadata)
+
     def _tell(self, signal: Signal) -> None:
         post = self._birth.post
         facts = ProcessFacts(
@@ -286,6 +295,6 @@ class Life(ABC):
             name=self.name,
             pid=os.getpid(),
             database=self._database,
-            details=json.loads(post.metadata),
+            details=json.loads(self._metadata),
         )
         tell_of_process(signal, post.actor, facts)

@@ -64,11 +64,13 @@ class Listener:
         database: str,
         on_news: Callable[[], None],
         on_cancellation: Callable[[], None] = lambda: None,
+        on_tuning: Callable[[], None] = lambda: None,
     ) -> None:
         self._configuration = configuration
         self._database = database
         self._on_news = on_news
         self._on_cancellation = on_cancellation
+        self._on_tuning = on_tuning
         self._token = uuid4().hex
         self._thread = threading.Thread(
             target=self._run, name="robust_queue listener", daemon=True
@@ -83,6 +85,10 @@ class Listener:
         self.hears = False
 
     # ── The worker's side ──────────────────────────────────────────────────────
+
+    def serve(self, configuration: WorkerConfiguration) -> None:
+        """Heed the news of other queues from now on."""
+        self._configuration = configuration
 
     def probe(self) -> None:
         """Send a probe if one is due, on the queue's own connection.
@@ -165,12 +171,14 @@ class Listener:
             self._tell_of_sound()
         if any(each.is_cancellation for each in received):
             self._on_cancellation()
+        if any(each.is_tuning for each in received):
+            self._on_tuning()
         if any(map(self._is_for_us, received)):
             self._on_news()
             time.sleep(BUNCH)
 
     def _is_for_us(self, news: News) -> bool:
-        if news.probe or news.is_cancellation:
+        if news.probe or news.is_cancellation or news.is_tuning:
             return False
         return not news.queues or any(map(self._configuration.serves, news.queues))
 

@@ -6,22 +6,20 @@ waits for the other. The stage of one is written last and cleared first: a child
 in the middle of a write leaves the stage before it.
 """
 
-import marshal
 import math
 import mmap
-import pickle
 import struct
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import IntEnum
-from operator import attrgetter
 from uuid import UUID
 
-from robust_queue.stores.rows import Claim, Failed, Finished, Outcome, Snoozed
+from robust_queue.stores.rows import Claim, Outcome
 
 from . import clock
+from .packing import packed, unpacked
 
 _MOMENT = struct.Struct("=d")
 _BEAT, _LIFE, _TURN = 0, 8, 16  # where moments are kept, and below what is true or not
@@ -30,7 +28,10 @@ _UP, _LEAVING, _BURIED, _RELIEVED, _TIRED = 24, 25, 26, 27, 28
 _RECORD = struct.Struct("=B?xxIdd16s16s")
 _ENDS = 16  # where in it the end of its time is
 _START = struct.Struct("=?xxIdd")  # that part of it which is written at the start
-_HEADER_SIZE = 64
+# A text and its length, which is written last: what an operator has changed.
+_TUNING = 32
+_LENGTH = struct.Struct("=I")
+_HEADER_SIZE = 16 * 1024
 LEAST_SLOT = 64 * 1024
 
 
@@ -105,6 +106,20 @@ class Page:
         """The child asks to be replaced; it works on until its successor is up."""
         self._memory[_TIRED] = True
 
+    def show_tuning(self, text: str) -> None:
+        """The child goes on with this; who takes its place is to do the same."""
+        kept, begin = text.encode(), _TUNING + _LENGTH.size
+        _LENGTH.pack_into(self._memory, _TUNING, 0)
+        if begin + len(kept) <= _HEADER_SIZE:
+            self._memory[begin : begin + len(kept)] = kept
+            _LENGTH.pack_into(self._memory, _TUNING, len(kept))
+
+    @property
+    def tuning(self) -> str:
+        (length,) = _LENGTH.unpack_from(self._memory, _TUNING)
+        begin = _TUNING + _LENGTH.size
+        return self._memory[begin : begin + length].decode()
+
     @property
     def last_beat(self) -> float:
         return self._moment(_BEAT)
@@ -165,7 +180,7 @@ class Page:
 
         Returns whether it was written down.
         """
-        kept = _packed(outcome)
+        kept = packed(outcome)
         if len(kept) > self._slot_size - _RECORD.size:
             # But not one that is late: nobody has to end this process for it.
             self._write(slot, _ENDS, _MOMENT.pack(math.inf))
@@ -228,7 +243,7 @@ class Page:
 
     def _outcome(self, slot: int, length: int, **ids: UUID) -> Outcome:
         begin = self._offset(slot) + _RECORD.size
-        return _unpacked(self._memory[begin : begin + length], **ids)
+        return unpacked(self._memory[begin : begin + length], **ids)
 
     def _write(self, slot: int, place: int, data: bytes) -> None:
         begin = self._offset(slot) + place
@@ -248,47 +263,3 @@ def _shared(size: int) -> mmap.mmap:
     """
     flags = mmap.MAP_SHARED | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
     return mmap.mmap(-1, size, flags=flags)
-
-
-# ── Outcomes ───────────────────────────────────────────────────────────────────
-
-# All fields but those that the record has anyway, and moments as numbers: for every job
-# that is run, a pickled instance would take many times as long.
-_PLAIN = b"="  # which no pickle begins with
-_KINDS: tuple[type[Outcome], ...] = (Finished, Failed, Snoozed)
-_LEFT_OUT = ("job_id", "token", "started_at", "finished_at")
-_NAMES = [
-    [each.name for each in fields(kind) if each.name not in _LEFT_OUT]
-    for kind in _KINDS
-]
-_VALUES = {kind: attrgetter(*_NAMES[i]) for i, kind in enumerate(_KINDS)}
-
-
-def _packed(outcome: Outcome) -> bytes:
-    # As now() has made them: in UTC, or without a zone.
-    kind, started, finished = type(outcome), outcome.started_at, outcome.finished_at
-    facts = (
-        _KINDS.index(kind),
-        _VALUES[kind](outcome),
-        finished.tzinfo is not None,
-        started.replace(tzinfo=UTC).timestamp(),
-        finished.replace(tzinfo=UTC).timestamp(),
-    )
-    # The fastest that there is, for plain values only. A failure has others.
-    return _PLAIN + marshal.dumps(facts) if kind is Finished else pickle.dumps(facts)
-
-
-def _unpacked(kept: bytes, **ids: UUID) -> Outcome:
-    # Written by this very program a moment ago; nobody else reaches this memory.
-    is_plain = kept.startswith(_PLAIN)
-    facts = marshal.loads(kept[1:]) if is_plain else pickle.loads(kept)  # noqa: S301, S302
-    kind, values, is_aware, *moments = facts
-    zone = UTC if is_aware else None
-    started, finished = (datetime.fromtimestamp(each, UTC) for each in moments)
-    outcome: Outcome = _KINDS[kind](
-        **ids,
-        **dict(zip(_NAMES[kind], values, strict=True)),
-        started_at=started.replace(tzinfo=zone),
-        finished_at=finished.replace(tzinfo=zone),
-    )
-    return outcome

@@ -1,15 +1,19 @@
 """A pool of threads that nothing can end."""
 
+import logging
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import count
 from queue import Empty, SimpleQueue
 
 from django.db import connections
 
 from robust_queue.reports import report
 from robust_queue.transactions import keep_account
+
+logger = logging.getLogger("robust_queue")
 
 Errand = Callable[[], None]
 
@@ -26,15 +30,33 @@ class Pool:
     ) -> None:
         self._prepare = prepare  # what each thread does first
         self._errands: SimpleQueue[Errand | None] = SimpleQueue()
-        self._threads = [
-            # Daemons: a process that has to leave does not wait for them.
-            threading.Thread(target=self._work, name=f"{name} {n}", daemon=True)
-            for n in range(1, size + 1)
-        ]
+        self._size = size
+        self._names = (f"{name} {n}" for n in count(1))
+        self._threads = [self._new_thread() for _ in range(size)]
 
     def start(self) -> None:
         for thread in self._threads:
             thread.start()
+
+    def resize(self, size: int) -> int:
+        """Have so many threads from now on; return how many there could be had.
+
+        Those that are too many end, the next ones that come to the end of an errand.
+        """
+        self._threads = [each for each in self._threads if each.is_alive()]
+        for _ in range(size - self._size):
+            thread = self._new_thread()
+            try:
+                thread.start()
+            except RuntimeError as error:
+                logger.warning("There are %d threads: %s", self._size, error)
+                return self._size
+            self._threads.append(thread)
+            self._size += 1
+        for _ in range(self._size - size):
+            self._errands.put(_leave)
+        self._size = size
+        return size
 
     def submit(self, errand: Errand) -> None:
         self._errands.put(errand)
@@ -46,6 +68,10 @@ class Pool:
         for thread in filter(threading.Thread.is_alive, self._threads):
             thread.join(max(ends - time.monotonic(), 0))
 
+    def _new_thread(self) -> threading.Thread:
+        # Daemons: a process that has to leave does not wait for them.
+        return threading.Thread(target=self._work, name=next(self._names), daemon=True)
+
     def _work(self) -> None:
         keep_account()
         try:
@@ -56,6 +82,8 @@ class Pool:
 
     def _run_errands(self) -> None:
         while (errand := self._errands.get()) is not None:
+            if errand is _leave:
+                return
             self._run(errand)
         # The end, but not before what errands have submitted meanwhile.
         while (late := self._late_errand()) is not None:
@@ -76,3 +104,7 @@ class Pool:
         except BaseException as error:
             # Even SystemExit: a thread less would be a slot less, silently.
             report(error, "a thread did something for a job")
+
+
+def _leave() -> None:
+    """What is told to a thread that is too many."""

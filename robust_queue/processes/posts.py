@@ -36,6 +36,8 @@ class Post:
     metadata: str
     slots: int = 0
     slot_size: int = LEAST_SLOT
+    # What was wished of whoever filled it last, as the page has it.
+    tuning: str = ""
     make: Callable[[Surroundings], Actor]
     patience: Patience = field(default_factory=lambda: Patience(longest=30.0))
 
@@ -71,6 +73,8 @@ def _worker(database: str, configuration: WorkerConfiguration) -> Post:
             queues=list(configuration.queues),
             threads=configuration.threads,
             coroutines=configuration.coroutines,
+            # Beyond, some of those that run would have no place on the page.
+            most_threads=configuration.threads + AHEAD,
             polling_interval=configuration.polling_interval.total_seconds(),
         ),
         slots=slots,

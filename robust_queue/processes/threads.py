@@ -59,6 +59,15 @@ class Threads(Lane):
     def start(self) -> None:
         self._pool.start()
 
+    def resize(self, size: int) -> int:
+        """Run so many at a time from now on; return how many there could be had.
+
+        Nobody is interrupted: threads that are too many leave when their task is over.
+        """
+        self._size = self._pool.resize(size)
+        self._foresight.resize(self._size)
+        return self._size
+
     def finish(self, timeout: float) -> None:
         self._pool.finish(timeout)
         self._limits.finish(timeout)
@@ -98,7 +107,7 @@ class Threads(Lane):
     def _call(self) -> None:
         """Have a thread look for work, unless one will do so anyway."""
         with self._lock:
-            if self._awake == self._size or self._called or self._at_hand:
+            if self._awake >= self._size or self._called or self._at_hand:
                 return
             self._awake += 1
             self._called += 1
@@ -123,17 +132,24 @@ class Threads(Lane):
     def _is_needed(self, me: int, *, has_done_tiny: bool) -> bool:
         """Is there work, and nobody else for it? If not, this thread leaves.
 
+        So it does if there are more of them than there should be.
+
         That is decided under the lock: whoever brings work looks under it who is at
         hand. Else the one could leave while the other relies on it.
         """
-        if self._has_work and not (has_done_tiny and len(self._at_hand) > 1):
+        if self._has_use_for_one(has_done_tiny=has_done_tiny):
             return True
         with self._lock:
-            if self._has_work and not (has_done_tiny and len(self._at_hand) > 1):
+            if self._has_use_for_one(has_done_tiny=has_done_tiny):
                 return True
             self._awake -= 1
             self._at_hand.discard(me)
         return False
+
+    def _has_use_for_one(self, *, has_done_tiny: bool) -> bool:
+        if not (self._waiting or self._errands) or self._awake > self._size:
+            return False
+        return not (has_done_tiny and len(self._at_hand) > 1)
 
     def _do(self, me: int, name: str, most: float, action: Errand) -> bool:
         """Do something; tell whether it is known to take no longer than that.

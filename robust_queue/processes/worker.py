@@ -4,11 +4,10 @@ The main thread claims, hands over to the lanes, and settles what they have done
 """
 
 import logging
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Container, Sequence
 from uuid import UUID
 
-from robust_queue import registry
 from robust_queue.configuration import WorkerConfiguration
 from robust_queue.lifecycle.claim import Claiming
 from robust_queue.lifecycle.release import release
@@ -16,27 +15,26 @@ from robust_queue.lifecycle.settle import settle_and_claim
 from robust_queue.stores import store_for
 from robust_queue.stores.rows import Claim
 
-from . import clock, isolation
+from . import clock
 from .actor import LONGEST_PAUSE, Actor, Surroundings
 from .cancellations import Cancellations
-from .capacity import Capacity, Count, whole
-from .coroutines import Coroutines, is_coroutine
+from .capacity import Count
+from .chains import Chains, next_of
+from .crew import Crew
 from .ears import Ears
 from .fatigue import Fatigue
+from .gates import Gates
 from .held import Ended, Held
-from .isolation.lane import Isolated
-from .lanes import Duty, Lane
+from .lanes import Duty
 from .outbox import Outbox
 from .pace import Pace
 from .patience import Patience
 from .progress import Progress
 from .strangers import Strangers
-from .threads import Threads
+from .tuner import Tuner
+from .turns import Turns, shared_queues
 
 logger = logging.getLogger("robust_queue")
-
-# What coroutines that are cancelled at the end have to clean up.
-GRACE = 0.5
 
 
 class Worker(Actor):
@@ -57,28 +55,23 @@ class Worker(Actor):
         self._page = around.page
         self._slots = deque(around.page.slots)
         self._fatigue = Fatigue(configuration)
-        duty = self._duty()
-        self._threads = Threads(configuration.threads, duty)
-        self._coroutines = Coroutines(configuration.coroutines, duty)
-        self._lanes: tuple[Lane, ...] = (self._threads, self._coroutines)
-        expected = isolation.expected(configuration)
-        self._isolated: Isolated | None = None
-        if "process" in expected:
-            self._isolated = Isolated(configuration, duty)
-            self._lanes += (self._isolated,)
-        self._capacity = Capacity(whole(configuration, expected))
+        self._crew = Crew(configuration, self._duty())
         self._held: set[Held] = set()
         self._outbox = Outbox(around.wake)
         self._turnaround = 0.0
-        self._progress = Progress(
-            is_followed=store_for(database).can_start_anywhere(configuration.patterns)
-        )
+        self._turns = Turns(shared_queues(database, configuration))
+        self._progress = self._new_progress()
         # Grows where jobs cannot be begun: they would come around in no time.
         self._reluctance = Patience()
         self._is_stopping = False
         self._strangers = Strangers(database, around.identity)
         self._ears = Ears(configuration, database=database, wake=around.wake)
         self._cancellations = Cancellations(database)
+        self._chains = Chains(database, around.identity)
+        self._gates = Gates(database, worker_id=around.name)
+        self._tuner = Tuner(
+            configuration, database=database, around=around, hears=self._ears.hear
+        )
         interval = configuration.polling_interval.total_seconds()
         self._pace = Pace(interval, hears=self._ears.hear)
 
@@ -97,32 +90,28 @@ class Worker(Actor):
         )
 
     def prepare(self) -> None:
-        if self._isolated:
-            self._isolated.prepare()
+        self._crew.prepare()
 
     def start(self) -> None:
-        if any(map(is_coroutine, registry.discover().values())):
-            self._capacity.expect_coroutines()
-        self._threads.start()
-        if self._isolated:
-            self._isolated.start()
+        self._crew.start()
         self._fatigue.begin()
         self._ears.start()
 
     def turn(self) -> float:
-        is_news, is_cancelled = self._ears.take()
+        is_news, is_cancelled, is_tuned = self._ears.take()
         if is_news:
             # Also plans a second look, which finds what this one may not.
             self._pace.quicken()
         self._ears.probe()
         self._take_back()
         self._end_unwanted(is_told=is_cancelled)
-        self._threads.nudge()
+        self._crew.threads.nudge()
         self._ask_for_successor_if_tired()
+        self._go_on_with(self._tuner.wanted(is_told=is_tuned))
         self._strangers.give_back_if_due(self._held)
         pause = self._outbox.patience or self._trade(is_news=is_news)
         patience = self._cancellations.patience if self._held else LONGEST_PAUSE
-        return min(pause, patience, *(lane.patience for lane in self._lanes))
+        return min(pause, patience, self._chains.patience, self._crew.patience)
 
     def recover(self) -> None:
         # A claim may have succeeded although its reply was lost.
@@ -130,22 +119,17 @@ class Worker(Actor):
 
     @property
     def is_busy(self) -> bool:
-        return bool(self._held) or any(lane.is_telling for lane in self._lanes)
+        return bool(self._held) or self._crew.is_telling
 
     def stop(self) -> None:
         self._is_stopping = True
 
     def finish(self, *, timeout: float) -> None:
         self._ears.stop(timeout)
-        self._threads.finish(timeout)
-        self._coroutines.finish(timeout)
-        if self._isolated:
-            self._isolated.finish(timeout)
+        self._crew.finish(timeout)
 
     def give_up(self) -> None:
-        self._coroutines.give_up(within=GRACE)
-        if self._isolated:
-            self._isolated.give_up(within=GRACE)
+        self._crew.give_up()
 
     # ── Trade ──────────────────────────────────────────────────────────────────
 
@@ -154,33 +138,41 @@ class Worker(Actor):
 
         An error leaves what is not recorded for the next turn.
         """
-        self._look_through()
-        if self._isolated:
-            # Before they are settled: what is told of a job must not outlive it.
-            self._isolated.write_down()
+        self._crew.learn(self._outbox.collect(), turnaround=self._turnaround)
+        # Before they are settled: what is told of a job must not outlive it.
+        self._crew.write_down()
         # Before anything is taken: it could be the very same job.
         self._give_back_unbegun()
         done = self._outbox.portion()
-        room, begun = Count(*(lane.room for lane in self._lanes)), clock.now()
-        limit, start = self._limit(room, now=begun), self._progress.start(begun)
-        claiming = Claiming(
-            process_id=self._around.identity,
-            queues=self._configuration.patterns,
-            limit=limit,
-            is_likely=self._pace.is_busy,
-            start=start,
-            is_news=is_news,
-        )
+        room, begun = self._crew.room, clock.now()
+        limit = self._limit(room, now=begun)
+        claiming = self._claiming(limit, begun, is_news=is_news)
         outcomes = [each.performed.outcome for each in done if each.performed]
         recorded, claims = settle_and_claim(self.database, outcomes, claiming)
         self._turnaround = clock.now() - begun
         self._announce(done, recorded)
         if not limit:
+            self._chains.hand_on(done)
             # The next turn comes when there is room, at the latest.
-            left = self._capacity.pause(room, now=clock.now())
+            left = self._crew.capacity.pause(room, now=clock.now())
             return self._reluctant_for or min(left, LONGEST_PAUSE)
-        self._hand_over(claims, room, limit)
-        return self._pause_after(claims, claiming, begun)
+        self._hand_over(self._gates.set_aside(claims), room, limit)
+        # Behind that: what is claimed does not wait for those who are to be next.
+        is_more = self._chains.hand_on(done, serves=self._configuration.serves)
+        pause = self._pause_after(claims, claiming, begun)
+        return 0.0 if is_more else pause
+
+    def _claiming(self, limit: int, now: float, *, is_news: bool) -> Claiming:
+        """What to ask for."""
+        return Claiming(
+            process_id=self._around.identity,
+            queues=self._configuration.patterns,
+            limit=limit,
+            is_likely=self._pace.is_busy,
+            start=self._progress.start(now),
+            is_news=is_news,
+            **self._turns.standing._asdict(),
+        )
 
     def _pause_after(
         self, claims: Sequence[Claim], claiming: Claiming, begun: float
@@ -194,17 +186,11 @@ class Worker(Actor):
         # There may be more, and even room for it.
         return 0.0 if is_full or claiming.start else self._pace.pause(begun)
 
-    def _look_through(self) -> None:
-        ended = self._outbox.collect()
-        for lane in self._lanes:
-            its_own = [each for each in ended if each.held.lane is lane]
-            lane.learn(its_own, turnaround=self._turnaround)
-
     def _limit(self, room: Count, *, now: float) -> int:
         """How many jobs to take on."""
         if self._reluctant_for:
             return 0
-        limit = min(self._capacity.limit(room, now=now), len(self._slots))
+        limit = min(self._crew.capacity.limit(room, now=now), len(self._slots))
         # Whoever is to be replaced soon leaves the rest to others, until it is time.
         return int(min(limit, self._fatigue.tasks_left or limit))
 
@@ -220,62 +206,69 @@ class Worker(Actor):
 
     def _hand_over(self, claims: Sequence[Claim], room: Count, limit: int) -> None:
         """Begin what there is room for; others may have room for the rest."""
-        left = dict(zip(self._lanes, room, strict=False))
-        came, surplus = Counter[Lane](), []
-        for lane in self._lanes:
-            lane.prick_up_ears()
-        for each in claims:
-            lane = self._lane_of(each)
-            came[lane] += 1
-            if came[lane] > left[lane]:
-                surplus.append(each)
-            else:
-                self._begin(each, lane)
-        counts = Count(*(came[lane] for lane in self._lanes))
-        self._capacity.learn(room, counts, limit=limit, now=clock.now())
+        fitting, surplus = self._crew.sort_out(claims, room, limit=limit)
+        free, limited = self._gates.with_rates(fitting)
+        self._begin_all(free, kept=len(limited))
+        self._turns.learn(claims, given_back=surplus)
         release(self.database, surplus)
+        # Last of all: should the database go away, they are strangers to give back.
+        self._begin_all(self._gates.within_rates(limited))
 
-    def _lane_of(self, claimed: Claim) -> Lane:
-        if self._isolated and self._isolated.is_for(claimed):
-            return self._isolated
-        has_loop = self._configuration.coroutines > 0
-        if has_loop and is_coroutine(registry.find(claimed.task_path)):
-            return self._coroutines
-        return self._threads
+    def _begin_all(self, claims: Sequence[Claim], *, kept: int = 0) -> None:
+        """Begin these with all that follows them; so many places are for others."""
+        # Before any of them is begun: who ends has to know who is next.
+        room = len(self._slots) - len(claims) - kept
+        found = self._chains.followers(claims, room=room)
+        behind = {head: self._gates.let_through(each) for head, each in found.items()}
+        for each in claims:
+            held = self._reserve(each)
+            if each.job_id in behind:
+                claimed = behind[each.job_id]
+                followers = [self._reserve(it, counts=False) for it in claimed]
+                self._chains.line_up(held, followers)
+            self._begin(held)
 
-    def _begin(self, claimed: Claim, lane: Lane) -> None:
-        held = lane.reserve(claimed)
+    def _reserve(self, claimed: Claim, *, counts: bool = True) -> Held:
+        held = self._crew.reserve(claimed, counts=counts)
         self._held.add(held)
+        return held
+
+    def _begin(self, held: Held) -> None:
         try:
-            lane.run(held)
+            held.lane.run(held)
         except Exception:
             # No thread can be started, or no descriptor is left. It has not begun.
-            logger.exception("Job %s could not be begun.", claimed.job_id)
+            logger.exception("Job %s could not be begun.", held.claim.job_id)
             self._note_end(Ended(held, None))
 
     # ── Ends ───────────────────────────────────────────────────────────────────
 
     def _note_end(self, ended: Ended) -> None:
         """Called by the lanes, in their threads."""
-        is_urgent = ended.is_urgent or ended.held.lane.is_idle
-        self._outbox.add(ended, is_urgent=is_urgent)
+        follower = next_of(ended.held)
+        if follower is None:
+            is_urgent = ended.is_urgent or ended.held.lane.is_idle
+            self._outbox.add(ended, is_urgent=is_urgent)
+            return
+        self._outbox.add(ended, is_urgent=ended.is_urgent)
+        # Not before: of jobs that share a slot, one runs at a time.
+        follower.since = clock.now()
+        self._begin(follower)
 
     def _announce(self, done: Sequence[Ended], recorded: Container[UUID]) -> None:
         self._fatigue.add(len(done))
         self._forget(done)
         if done:
             self._reluctance.succeed()
-        for lane in self._lanes:
-            its_own = [each for each in done if each.held.lane is lane]
-            lane.announce(its_own, recorded)
+        self._crew.announce(done, recorded)
         self._cancellations.withdraw(done)
 
     def _take_back(self) -> None:
         """Take back what waits in vain: others may be free for it."""
-        for lane in self._lanes:
-            back = list(lane.recall()) if self._is_stopping else lane.recall_stale()
-            for held in back:
-                self._outbox.add(Ended(held, None, is_recalled=True), is_urgent=True)
+        back = self._chains.recall_stale()
+        back += self._crew.recall(everything=self._is_stopping)
+        for held in back:
+            self._outbox.add(Ended(held, None, is_recalled=True), is_urgent=True)
 
     def _give_back_unbegun(self) -> None:
         unbegun = [each for each in self._outbox.unsettled if not each.performed]
@@ -303,6 +296,25 @@ class Worker(Actor):
         if reason:
             logger.info("%s asks for a successor: %s.", self._around.name, reason)
             self._page.show_tired()
-            for lane in self._lanes:
-                lane.looks_ahead = False
+            self._crew.look_ahead_no_more()
             self._around.wake_supervisor()
+
+    # ── Tuning ─────────────────────────────────────────────────────────────────
+
+    def _go_on_with(self, wanted: WorkerConfiguration | None) -> None:
+        """Serve other queues, or have more or fewer threads, if that is wanted."""
+        if wanted is None:
+            return
+        self._configuration = self._crew.go_on_with(wanted)
+        self._turns = Turns(shared_queues(self.database, self._configuration))
+        self._progress = self._new_progress()
+        self._ears.serve(self._configuration)
+        # What it serves now may have waited for it.
+        self._pace.quicken()
+        self._tuner.heed(self._configuration)
+
+    def _new_progress(self) -> Progress:
+        patterns, store = self._configuration.patterns, store_for(self.database)
+        # Where turns are taken there is no one order to have a place in.
+        is_in_order = not self._turns.are_taken and store.can_start_anywhere(patterns)
+        return Progress(is_followed=is_in_order)

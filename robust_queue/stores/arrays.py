@@ -12,7 +12,9 @@ from uuid import UUID
 
 TYPES = {
     "attempts": "smallint",
+    "created_at": "timestamptz",
     "enqueued_at": "timestamptz",
+    "expires_at": "timestamptz",
     "finished_at": "timestamptz",
     "id": "uuid",
     "is_due": "boolean",
@@ -21,6 +23,7 @@ TYPES = {
     "rank": "smallint",
     "retry_at": "timestamptz",
     "run_after": "timestamptz",
+    "slots": "integer",
     "started_at": "timestamptz",
     "token": "uuid",
     "until": "timestamptz",
@@ -63,6 +66,10 @@ def _numbers(values: Iterable[int]) -> str:
     return "{" + ",".join(map(str, values)) + "}"
 
 
+def _numbers_or_none(values: Iterable[int | None]) -> str:
+    return "{" + ",".join(map(str, values)).replace("None", "NULL") + "}"
+
+
 def _moments(values: Iterable[datetime | None]) -> str:
     return "{" + ",".join(map(_moment, values)) + "}"
 
@@ -77,7 +84,8 @@ def _moment(value: datetime | None) -> str:
 
 
 _WRITERS: dict[str, Callable[[Any], str]] = {
-    "boolean": _numbers,
+    "boolean": _numbers_or_none,
+    "integer": _numbers_or_none,
     "smallint": _numbers,
     "text": _texts,
     "timestamptz": _moments,

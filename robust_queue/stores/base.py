@@ -4,7 +4,7 @@ Two of the three databases run them as they stand here; PostgreSQL says the same
 single statements. Identifiers are written out: what is sent is what can be read.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any
@@ -12,19 +12,22 @@ from uuid import UUID
 
 from django.db import transaction
 
+from .chaining import Chaining
 from .clearing import Clearing
 from .conflicts import retried
+from .counting import Counting
 from .operating import Operating
 from .records import (
+    BLOCKED_COLUMNS,
     JOB_COLUMNS,
     ONE_MORE_ATTEMPT,
     READY_COLUMNS,
     SCHEDULED_COLUMNS,
 )
-from .rows import Claim, Holding, NewJob, Outcome, Selection
+from .rows import Claim, Dispatched, LimitedJob, NewJob, Outcome, Selection
 
 
-class Store(Clearing, Operating):
+class Store(Clearing, Operating, Chaining, Counting):
     """The hot statements on one database."""
 
     def transaction(self) -> AbstractContextManager[Any]:
@@ -119,27 +122,38 @@ class Store(Clearing, Operating):
 
         return retried(self.alias, change)
 
-    def release(self, claims: Sequence[Holding], *, now: datetime) -> set[UUID]:
-        """Give claims back to the queue as if they had never been taken."""
+    def dispatch(self, *, limit: int, now: datetime) -> Dispatched:
+        """Move up to ``limit`` scheduled jobs whose time has come.
 
-        def change() -> set[UUID]:
-            with self.transaction():
-                held = self._lock_claims(claims)
-                self._move_to_ready("claimed", held, now, attempts="attempts - 1")
-                return set(held)
+        Those that need slots are blocked; whoever called sees to their promotion.
+        """
 
-        return retried(self.alias, change) if claims else set()
-
-    def dispatch(self, *, limit: int, now: datetime) -> int:
-        """Move up to ``limit`` scheduled jobs whose time has come; return how many."""
-
-        def change() -> int:
+        def change() -> Dispatched:
             with self.transaction():
                 due = self._lock_due(limit, now)
-                self._move_to_ready("scheduled", due, now)
-                return len(due)
+                limited = self._block_limited(due, now)
+                blocked = {each.job_id for each in limited}
+                ready = [each for each in due if each not in blocked]
+                self._move_to_ready("scheduled", ready, now)
+                return Dispatched(len(due), limited)
 
         return retried(self.alias, change)
+
+    # ── Survey ─────────────────────────────────────────────────────────────────
+
+    def survey(self) -> tuple[datetime | None, frozenset[str]]:
+        """When the first of the scheduled jobs is due, and which tables have rows."""
+        exist = (f"EXISTS (SELECT 1 FROM robust_queue_{each})" for each in SURVEYED)
+        ((moment, *found),) = self._fetch(
+            "SELECT (SELECT scheduled_at FROM robust_queue_scheduled_executions"
+            f" {self._hint(DUE)} ORDER BY scheduled_at, priority, job_id LIMIT 1),"
+            f" {', '.join(exist)}",
+            (),
+        )
+        present = zip(SURVEYED, found, strict=True)
+        return self.from_time(moment), frozenset(
+            name for name, is_so in present if is_so
+        )
 
     # ── News ───────────────────────────────────────────────────────────────────
 
@@ -149,18 +163,25 @@ class Store(Clearing, Operating):
     def tell_of_cancellation(self) -> None:
         """Tell whoever listens that somebody has cancelled a job that runs."""
 
+    def tell_of_tuning(self) -> None:
+        """Tell whoever listens that somebody wants a worker to change."""
+
     def probe(self, listener: str) -> None:
         """Send something that only this listener heeds, to see whether it hears."""
 
     # ── Enqueue ────────────────────────────────────────────────────────────────
 
     def _insert_jobs(self, jobs: Sequence[NewJob]) -> None:
-        due = [job for job in jobs if job.is_due]
+        due = [job for job in jobs if job.is_due and not job.is_limited]
+        limited = [job for job in jobs if job.is_limited]
         later = [job for job in jobs if not job.is_due]
         self._insert("jobs", JOB_COLUMNS, map(self._job_row, jobs))
         self._insert("ready_executions", READY_COLUMNS, map(self._ready_row, due))
         self._insert(
             "scheduled_executions", SCHEDULED_COLUMNS, map(self._scheduled_row, later)
+        )
+        self._insert(
+            "blocked_executions", BLOCKED_COLUMNS, map(self._blocked_row, limited)
         )
 
     # ── Claim ──────────────────────────────────────────────────────────────────
@@ -173,15 +194,6 @@ class Store(Clearing, Operating):
     def _may_be_ready(self) -> bool:
         look = "SELECT 1 FROM robust_queue_ready_executions LIMIT 1"
         return bool(self._fetch(look, ()))
-
-    def _is_registered(self, process_id: UUID) -> bool:
-        """Is there a row of this process? It stays until the transaction ends."""
-        rows = self._fetch(
-            f"SELECT 1 FROM {self._by_key('processes')} WHERE id = %s"
-            f" {self._as_of_now()}",
-            (self.to_id(process_id),),
-        )
-        return bool(rows)
 
     def _take_ready(
         self, ids: Sequence[UUID], process_id: UUID, token: UUID, now: datetime
@@ -204,24 +216,7 @@ class Store(Clearing, Operating):
         )
         self._delete("ready_executions", "job_id", ids)
 
-    def _read_claims(
-        self, ids: Sequence[UUID], process_id: UUID, token: UUID
-    ) -> list[Claim]:
-        marks, keys = self._in(ids)
-        rows = self._fetch(
-            "SELECT claimed.job_id, claimed.attempts, job.task_path, job.backend,"
-            " job.queue_name, job.priority, job.arguments, job.enqueued_at,"
-            " job.run_after, job.metadata, claimed.priority"
-            f" FROM {self._by_key('claimed_executions', 'claimed')}"
-            f" JOIN {self._by_key('jobs', 'job')} ON job.id = claimed.job_id"
-            f" WHERE claimed.job_id IN ({marks}) {self._as_of_now()}",
-            keys,
-        )
-        claims = [self._claim(row, process_id, token) for row in rows]
-        order = {job_id: position for position, job_id in enumerate(ids)}
-        return sorted(claims, key=lambda claim: order[claim.job_id])
-
-    # ── Release, dispatch ──────────────────────────────────────────────────────
+    # ── Dispatch ───────────────────────────────────────────────────────────────
 
     def _lock_due(self, limit: int, now: datetime) -> list[UUID]:
         rows = self._fetch(
@@ -232,25 +227,39 @@ class Store(Clearing, Operating):
         )
         return [self.from_id(job_id) for (job_id,) in rows]
 
-    def _move_to_ready(
-        self,
-        state: str,
-        ids: Iterable[UUID],
-        now: datetime,
-        *,
-        attempts: str = "attempts",
-    ) -> None:
-        ids = list(ids)
-        if not ids:
-            return
-        marks, keys = self._in(ids)
-        self._execute(
-            f"INSERT INTO robust_queue_ready_executions ({', '.join(READY_COLUMNS)})"
-            f" SELECT job_id, queue_name, priority, {attempts}, %s"
-            f" FROM {self._by_key(state + '_executions')} WHERE job_id IN ({marks})",
-            (self.to_time(now), *keys),
+    def _block_limited(self, due: Sequence[UUID], now: datetime) -> list[LimitedJob]:
+        """Block those of the due jobs that need slots, and return them."""
+        if not due:
+            return []
+        marks, keys = self._in(due)
+        rows = self._fetch(
+            "SELECT job_id, due.queue_name, due.priority, due.attempts, job.task_path,"
+            " job.backend, job.concurrency_key"
+            f" FROM {self._by_key('scheduled_executions', 'due')}"
+            f" JOIN {self._by_key('jobs', 'job')} ON job.id = due.job_id"
+            f" WHERE job_id IN ({marks}) AND job.concurrency_key <> ''",
+            keys,
         )
-        self._delete(f"{state}_executions", "job_id", ids)
+        since = self.to_time(now)
+        self._block((*row[:4], since, row[-1]) for row in rows)
+        limited = [
+            LimitedJob(self.from_id(row[0]), row[4], row[5], row[1], row[6])
+            for row in rows
+        ]
+        ids = [each.job_id for each in limited]
+        self._delete("scheduled_executions", "job_id", ids)
+        return limited
 
 
 DUE = "scheduled_at <= %s"
+# What is mostly empty, and has to be looked after where it is not.
+SURVEYED = (
+    "blocked_executions",
+    "cancellations",
+    "pauses",
+    "rate_buckets",
+    "semaphores",
+    "task_pauses",
+    "tunings",
+    "unique_locks",
+)

@@ -9,6 +9,9 @@ from uuid import UUID
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+# What a semaphore tells besides its key.
+COUNTED = ("value", "slots", "expires_at", "holder_id")
+
 
 class Dialect:
     """Values to and from the driver, and the few statements that all others use."""
@@ -53,6 +56,15 @@ class Dialect:
     def _unless_there(self) -> str:
         """Ends an INSERT into the attempts that leaves those alone that are there."""
         return "ON CONFLICT DO NOTHING"
+
+    def _unless_counted(self) -> str:
+        """Ends an INSERT of semaphores that leaves those alone that are there."""
+        return "ON CONFLICT DO NOTHING"
+
+    def _or_count_anew(self) -> str:
+        """Ends an INSERT of semaphores that changes those that are there."""
+        changes = ", ".join(f"{name} = excluded.{name}" for name in COUNTED)
+        return f"ON CONFLICT (key) DO UPDATE SET {changes}"
 
     def to_id(self, value: UUID) -> Any:
         return value if self._has_uuids else value.hex

@@ -15,12 +15,13 @@ LONGEST_PAYLOAD = 7_000  # of the 8,000 bytes that PostgreSQL allows
 class News:
     """Queues that have ready jobs, none named for any; or a probe of one listener.
 
-    Or that somebody has cancelled a job that runs.
+    Or that somebody has cancelled a job that runs, or wants a worker to change.
     """
 
     queues: frozenset[str] = frozenset()
     probe: str = ""
     is_cancellation: bool = False
+    is_tuning: bool = False
 
     @property
     def payload(self) -> str:
@@ -28,6 +29,8 @@ class News:
             return json.dumps({"probe": self.probe})
         if self.is_cancellation:
             return json.dumps({"cancellation": True})
+        if self.is_tuning:
+            return json.dumps({"tuning": True})
         text = json.dumps({"queues": sorted(self.queues)})
         return text if len(text) <= LONGEST_PAYLOAD else json.dumps({"queues": []})
 
@@ -40,6 +43,7 @@ class News:
                 queues=frozenset(map(str, told.get("queues", ()))),
                 probe=str(told.get("probe", "")),
                 is_cancellation=told.get("cancellation") is True,
+                is_tuning=told.get("tuning") is True,
             )
         except (ValueError, TypeError, AttributeError):
             return cls()

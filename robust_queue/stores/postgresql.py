@@ -4,25 +4,44 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from django.conf import settings
 from django.db import transaction
 
+from robust_queue.flow.keys import split
+
+from . import postgresql_insertions as new
 from . import postgresql_statements as sql
 from .arrays import arrays, arrays_of, uuids
 from .base import Store
 from .clearing import State
 from .conflicts import retried
+from .limiting import Round
 from .news import CHANNEL, News
 from .postgresql_clearing import CLEAR, JOBS_THAT_ENDED
+from .postgresql_slots import FOLLOW, PROMOTE
 from .records import (
+    BLOCKED_COLUMNS,
     FAILED_COLUMNS,
     FINISHED_COLUMNS,
     RETRIED_COLUMNS,
     SNOOZED_COLUMNS,
 )
-from .rows import Claim, Holding, NewJob, Outcome, Selection, by_kind
+from .rows import (
+    Claim,
+    Dispatched,
+    Holding,
+    Limit,
+    LimitedJob,
+    NewJob,
+    Outcome,
+    Selection,
+    by_kind,
+)
+from .slots import Waiter
+
+LIMIT_COLUMNS = ("key", "slots", "expires_at")
 
 
 class PostgreSQLStore(Store):
@@ -59,14 +78,32 @@ class PostgreSQLStore(Store):
         if len(jobs) == 1:
             yield self._insertion(jobs[0])
             return
-        rows = ((*self._job_row(job), job.rank, job.is_due) for job in jobs)
+        if all(job.is_plain for job in jobs):
+            plain = ((*self._plain_job_row(job), job.rank, job.is_due) for job in jobs)
+            for chunk in self._chunks(plain):
+                yield new.INSERT_MANY_PLAIN, arrays(new.PLAIN_COLUMNS, chunk)
+            return
+        rows = (
+            (*self._job_row(job), job.rank, None if job.is_limited else job.is_due)
+            for job in jobs
+        )
         for chunk in self._chunks(rows):
-            yield sql.INSERT_MANY, arrays(sql.NEW_JOB_COLUMNS, chunk)
+            yield new.INSERT_MANY, arrays(new.NEW_JOB_COLUMNS, chunk)
+        limited = (self._blocked_row(job) for job in jobs if job.is_limited)
+        for chunk in self._chunks(limited):
+            yield new.INSERT_MANY_BLOCKED, arrays(BLOCKED_COLUMNS, chunk)
 
     def _insertion(self, job: NewJob) -> tuple[str, Sequence[Any]]:
+        if job.is_plain and job.is_due:
+            return new.INSERT_PLAIN, (
+                *self._plain_job_row(job),
+                *self._waiting_row(job),
+            )
+        if job.is_limited:
+            return new.INSERT_BLOCKED, (*self._job_row(job), *self._blocked_row(job))
         if job.is_due:
-            return sql.INSERT_READY, (*self._job_row(job), *self._ready_row(job))
-        return sql.INSERT_SCHEDULED, (*self._job_row(job), *self._scheduled_row(job))
+            return new.INSERT_READY, (*self._job_row(job), *self._ready_row(job))
+        return new.INSERT_SCHEDULED, (*self._job_row(job), *self._scheduled_row(job))
 
     def can_start_anywhere(self, patterns: Sequence[str]) -> bool:
         # There is one order, and so one place in it, only where there is one poll.
@@ -122,6 +159,8 @@ class PostgreSQLStore(Store):
         """Which kinds of outcomes these are, and what there is to record of them."""
         kinds = by_kind(outcomes)
         dropped = uuids(each.job_id for each in kinds.dropped)
+        over = (*kinds.kept, *kinds.dropped, *kinds.failed)
+        unlocked = [each for each in over if each.unique_key]
         parameters = [
             *_pairs(outcomes),
             *arrays_of(FINISHED_COLUMNS, kinds.kept),
@@ -129,6 +168,8 @@ class PostgreSQLStore(Store):
             *arrays_of(RETRIED_COLUMNS, kinds.retried),
             *([dropped] * 3 if kinds.dropped else []),
             *arrays_of(SNOOZED_COLUMNS, kinds.snoozed),
+            *_keys_of(kinds.limited),
+            *arrays_of(("unique_key", "job_id"), unlocked),
         ]
         found = sql.Kinds(
             kept=bool(kinds.kept),
@@ -136,14 +177,59 @@ class PostgreSQLStore(Store):
             retried=bool(kinds.retried),
             dropped=bool(kinds.dropped),
             snoozed=bool(kinds.snoozed),
+            limited=bool(kinds.limited),
+            unlocked=bool(unlocked),
         )
         return found, parameters
 
     def release(self, claims: Sequence[Holding], *, now: datetime) -> set[UUID]:
-        return self._ids(sql.RELEASE, (*_pairs(claims), now)) if claims else set()
+        limited = [each for each in claims if each.concurrency_key]
+        released = super().release(limited, now=now)
+        others = [each for each in claims if not each.concurrency_key]
+        if others:
+            released |= self._ids(sql.RELEASE, (*_pairs(others), now))
+        return released
 
-    def dispatch(self, *, limit: int, now: datetime) -> int:
-        return len(self._ids(sql.DISPATCH, (now, limit, now)))
+    def dispatch(self, *, limit: int, now: datetime) -> Dispatched:
+        parameters = (now, limit, now, now)
+        rows = retried(self.alias, lambda: self._fetch(sql.DISPATCH, parameters))
+        return Dispatched(len(rows), [LimitedJob(*row) for row in rows if row[-1]])
+
+    # ── Slots ──────────────────────────────────────────────────────────────────
+
+    def _waited_for(self, limits: Sequence[Limit]) -> Sequence[Limit]:
+        return limits  # the statement below finds out by itself
+
+    def _promote(self, limits: Sequence[Limit], now: datetime) -> Round:
+        parameters = [*arrays_of(LIMIT_COLUMNS, limits), now]
+        rows = retried(self.alias, lambda: self._fetch(PROMOTE, parameters))
+        return Round(
+            moved={job_id: queue for job_id, queue, key, _ in rows if not key},
+            several=[
+                Waiter(job_id, key, others) for job_id, _, key, others in rows if others
+            ],
+            is_late=any(job_id is None for job_id, *_ in rows),
+        )
+
+    def follow(
+        self,
+        heads: Sequence[Claim],
+        *,
+        most: int,
+        process_id: UUID,
+        token: UUID,
+        now: datetime,
+    ) -> dict[UUID, list[Claim]]:
+        if not heads:
+            return {}
+        slots = uuids(uuid4() for _ in heads)
+        named = *arrays_of(("job_id", "token", "concurrency_key"), heads), slots
+        parameters = (process_id, most, *named, now, now, process_id, token)
+        followers: dict[UUID, list[Claim]] = {}
+        for *row, head in retried(self.alias, lambda: self._fetch(FOLLOW, parameters)):
+            claim = self._claim(row, process_id, token)
+            followers.setdefault(head, []).append(claim)
+        return followers
 
     def clear(
         self, state: State, ids: Sequence[UUID], *, before: datetime
@@ -158,6 +244,9 @@ class PostgreSQLStore(Store):
 
     def tell_of_cancellation(self) -> None:
         self._tell(News(is_cancellation=True))
+
+    def tell_of_tuning(self) -> None:
+        self._tell(News(is_tuning=True))
 
     def probe(self, listener: str) -> None:
         self._tell(News(probe=listener))
@@ -188,6 +277,14 @@ class PostgreSQLStore(Store):
         # Of each job that is claimed. Django would have the driver call Python for it.
         moment = datetime.fromisoformat(value)
         return moment if settings.USE_TZ else moment.replace(tzinfo=None)
+
+
+def _keys_of(limited: Sequence[Outcome]) -> list[str]:
+    """Each job with each of its keys."""
+    rows = [
+        (each.job_id, key) for each in limited for key in split(each.concurrency_key)
+    ]
+    return arrays(("job_id", "key"), rows)
 
 
 def _pairs(claims: Sequence[Holding]) -> list[str]:

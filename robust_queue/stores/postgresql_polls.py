@@ -4,7 +4,9 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from .polling import ALL_QUEUES, LOOSE_INDEX_SCAN, ONE_QUEUE
+from .looks import Turn, looks
+from .polling import ALL_QUEUES, ANY_PAUSE, LOOSE_INDEX_SCAN, ONE_QUEUE
+from .postgresql_turns import HEADS, TURNS, of_turn
 from .rows import Selection
 
 _POLL = """poll{position} AS MATERIALIZED (
@@ -29,8 +31,6 @@ _POLL_NAMES = """poll{position} AS MATERIALIZED (
     LIMIT {limit}
 )"""
 
-_ANY_PAUSE = "EXISTS (SELECT 1 FROM robust_queue_pauses)"
-
 
 class Picked(NamedTuple):
     """The steps that poll the queues; the last one is called ``picked``."""
@@ -43,7 +43,7 @@ class Picked(NamedTuple):
 
 def picked(selection: Selection, limit: int) -> Picked:
     """The steps that poll these queues."""
-    polls = list(_polls(selection))
+    polls = list(_looks(selection) if selection.partitioned else _polls(selection))
     shape = tuple(poll[:2] for poll in polls)
     parameters = [value for *_, given in polls for value in given]
     is_in_one_order = len(polls) == 1 and polls[0][0] is _POLL
@@ -59,6 +59,7 @@ def _steps(polls: tuple[tuple[str, str], ...], limit: int) -> str:
             names=LOOSE_INDEX_SCAN,
             untaken=_untaken(position),
             limit=_rest(limit, position),
+            most=limit,
         )
         for position, (template, condition) in enumerate(polls)
     ]
@@ -73,20 +74,39 @@ _FROM_START = " AND (priority, job_id) >= (%s::smallint, %s::uuid)"
 
 def _polls(selection: Selection) -> Iterator[tuple[str, str, Sequence[Any]]]:
     begin, start = (_FROM_START, selection.start) if selection.start else ("", ())
+    now = selection.now
     for pattern in selection.patterns:
         prefix = pattern[:-1]
         begins = (len(prefix), prefix)
         if not pattern.endswith("*"):
-            yield _POLL, ONE_QUEUE + begin, (pattern, pattern, *start)
+            yield _POLL, ONE_QUEUE + begin, (pattern, pattern, now, *start)
         elif prefix:
-            yield _POLL_NAMES, "TRUE", (prefix, *begins, *begins)
+            yield _POLL_NAMES, "TRUE", (prefix, *begins, *begins, now)
         else:
             # All at once unless something is paused, then queue by queue: which of
             # the two runs is decided by the server, within the same statement.
-            yield _POLL, ALL_QUEUES + begin, start
+            yield _POLL, ALL_QUEUES + begin, (now, *start)
             # It takes the server longer to plan than all of the rest.
             if not selection.expects_no_pause:
-                yield _POLL_NAMES, _ANY_PAUSE, (prefix, *begins, *begins)
+                yield _POLL_NAMES, ANY_PAUSE, (prefix, *begins, *begins, now, now)
+
+
+_OTHERS = "names.name <> ALL (%s::text[])"
+
+
+def _looks(selection: Selection) -> Iterator[tuple[str, str, Sequence[Any]]]:
+    """Likewise where the partitions of some queues take turns."""
+    for look in looks(selection):
+        if isinstance(look, Turn):
+            yield TURNS, "", of_turn(look)
+        elif not look.without:
+            yield from _polls(Selection((look.pattern,), now=look.now))
+        else:
+            prefix = look.pattern[:-1]
+            begins = (len(prefix), prefix)
+            template = _POLL_NAMES if prefix else HEADS
+            others = list(look.without)
+            yield template, _OTHERS, (prefix, *begins, *begins, look.now, others)
 
 
 def _untaken(position: int) -> str:

@@ -10,68 +10,20 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from .arrays import type_of
+from .postgresql_insertions import given, names
+from .postgresql_locks import UNLOCK
 from .postgresql_polls import Picked, picked
+from .postgresql_slots import FREE
 from .records import (
+    BLOCKED_COLUMNS,
     FAILED_COLUMNS,
     FINISHED_COLUMNS,
-    JOB_COLUMNS,
     ONE_MORE_ATTEMPT,
     READY_COLUMNS,
     RETRIED_COLUMNS,
     SCHEDULED_COLUMNS,
 )
 from .rows import Selection
-
-
-def _names(columns: Sequence[str]) -> str:
-    return ", ".join(columns)
-
-
-def _values(columns: Sequence[str]) -> str:
-    return ", ".join(["%s"] * len(columns))
-
-
-def _arrays(columns: Sequence[str]) -> str:
-    """Parameters that are one array per column, as a table of rows."""
-    arrays = ", ".join(f"%s::{type_of(column)}[]" for column in columns)
-    return f"unnest({arrays}) AS given ({_names(columns)})"
-
-
-# ── Enqueue ────────────────────────────────────────────────────────────────────
-
-# The same values twice: to take them from the row that was written costs more.
-_INSERT_JOB = f"""
-WITH job AS (
-    INSERT INTO robust_queue_jobs ({_names(JOB_COLUMNS)})
-    VALUES ({_values(JOB_COLUMNS)})
-)"""
-
-INSERT_READY = f"""{_INSERT_JOB}
-INSERT INTO robust_queue_ready_executions ({_names(READY_COLUMNS)})
-VALUES ({_values(READY_COLUMNS)})
-"""
-
-INSERT_SCHEDULED = f"""{_INSERT_JOB}
-INSERT INTO robust_queue_scheduled_executions ({_names(SCHEDULED_COLUMNS)})
-VALUES ({_values(SCHEDULED_COLUMNS)})
-"""
-
-NEW_JOB_COLUMNS = (*JOB_COLUMNS, "rank", "is_due")
-
-INSERT_MANY = f"""
-WITH given AS MATERIALIZED (
-    SELECT * FROM {_arrays(NEW_JOB_COLUMNS)}
-), job AS (
-    INSERT INTO robust_queue_jobs ({_names(JOB_COLUMNS)})
-    SELECT {_names(JOB_COLUMNS)} FROM given
-), ready AS (
-    INSERT INTO robust_queue_ready_executions ({_names(READY_COLUMNS)})
-    SELECT id, queue_name, rank, 0, enqueued_at FROM given WHERE is_due
-)
-INSERT INTO robust_queue_scheduled_executions ({_names(SCHEDULED_COLUMNS)})
-SELECT id, queue_name, rank, 0, enqueued_at, run_after FROM given WHERE NOT is_due
-"""
 
 # ── Claim ──────────────────────────────────────────────────────────────────────
 
@@ -99,7 +51,8 @@ _TAKEN = f"""taken AS (
 _CLAIMS = """
 SELECT claimed.job_id, claimed.attempts, job.task_path, job.backend, job.queue_name,
     job.priority, job.arguments, job.enqueued_at::text, job.run_after, job.metadata,
-    claimed.priority AS rank{more}
+    claimed.priority AS rank, job.concurrency_key, job.unique_key,
+    job.partition_key{more}
 FROM claimed
 JOIN robust_queue_jobs job ON job.id = claimed.job_id
 {order}
@@ -134,34 +87,34 @@ _HELD = """given AS MATERIALIZED (
 ), gone AS (
     DELETE FROM robust_queue_claimed_executions
     WHERE job_id = ANY (ARRAY(SELECT job_id FROM held))
-    RETURNING job_id, queue_name, priority, attempts
+    RETURNING job_id, queue_name, priority, attempts, slot_id, process_id
 )"""
 
 
 def _record(table: str, columns: Sequence[str]) -> str:
     return f"""{table} AS (
-    INSERT INTO robust_queue_{table}_executions ({_names(columns)})
-    SELECT {_names(columns)} FROM {_arrays(columns)}
+    INSERT INTO robust_queue_{table}_executions ({names(columns)})
+    SELECT {names(columns)} FROM {given(columns)}
     WHERE job_id = ANY (ARRAY(SELECT job_id FROM held))
 )"""
 
 
 _RETRY = f"""retried AS MATERIALIZED (
-    SELECT * FROM {_arrays(RETRIED_COLUMNS)}
+    SELECT * FROM {given(RETRIED_COLUMNS)}
     WHERE job_id = ANY (ARRAY(SELECT job_id FROM held))
 ), attempted AS (
-    INSERT INTO robust_queue_attempts ({_names(FAILED_COLUMNS)})
-    SELECT {_names(FAILED_COLUMNS)} FROM retried
+    INSERT INTO robust_queue_attempts ({names(FAILED_COLUMNS)})
+    SELECT {names(FAILED_COLUMNS)} FROM retried
     ON CONFLICT DO NOTHING
 ), scheduled AS (
-    INSERT INTO robust_queue_scheduled_executions ({_names(SCHEDULED_COLUMNS)})
+    INSERT INTO robust_queue_scheduled_executions ({names(SCHEDULED_COLUMNS)})
     SELECT gone.job_id, gone.queue_name, gone.priority, gone.attempts,
         retried.finished_at, retried.retry_at
     FROM retried JOIN gone ON gone.job_id = retried.job_id
 )"""
 
 _SNOOZE = f"""snoozed AS (
-    INSERT INTO robust_queue_scheduled_executions ({_names(SCHEDULED_COLUMNS)})
+    INSERT INTO robust_queue_scheduled_executions ({names(SCHEDULED_COLUMNS)})
     SELECT gone.job_id, gone.queue_name, gone.priority, gone.attempts - 1,
         asleep.finished_at, asleep.until
     FROM unnest(%s::uuid[], %s::timestamptz[], %s::timestamptz[])
@@ -190,6 +143,9 @@ class Kinds:
     retried: bool
     dropped: bool
     snoozed: bool
+    limited: bool = False
+    # Is there a unique key to be let go of?
+    unlocked: bool = False
 
 
 @lru_cache
@@ -206,6 +162,8 @@ def _settled(kinds: Kinds, *, after: str = "") -> list[str]:
         (kinds.retried, _RETRY),
         (kinds.dropped, _DROP),
         (kinds.snoozed, _SNOOZE),
+        (kinds.limited, FREE),
+        (kinds.unlocked, UNLOCK),
     ]
     return [step for is_needed, step in steps if is_needed]
 
@@ -223,8 +181,8 @@ _AFTER_REGISTERED = """
 # a row of its own behind the claims.
 _LOST = """
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-    ARRAY(SELECT job_id FROM given EXCEPT SELECT job_id FROM held)
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+    NULL, NULL, ARRAY(SELECT job_id FROM given EXCEPT SELECT job_id FROM held)
 """
 
 
@@ -246,8 +204,10 @@ def _with(steps: Sequence[str]) -> str:
 
 
 RELEASE = f"""{_with([_HELD.format(after="")])}
-INSERT INTO robust_queue_ready_executions ({_names(READY_COLUMNS)})
-SELECT job_id, queue_name, priority, attempts - 1, %s::timestamptz FROM gone
+INSERT INTO robust_queue_ready_executions ({names(READY_COLUMNS)})
+SELECT gone.job_id, gone.queue_name, gone.priority, gone.attempts - 1,
+    %s::timestamptz, COALESCE(job.partition_key, '')
+FROM gone LEFT JOIN robust_queue_jobs job ON job.id = gone.job_id
 RETURNING job_id
 """
 
@@ -261,8 +221,21 @@ WITH due AS MATERIALIZED (
     DELETE FROM robust_queue_scheduled_executions
     WHERE job_id = ANY (ARRAY(SELECT job_id FROM due))
     RETURNING job_id, queue_name, priority, attempts
+), moved AS MATERIALIZED (
+    SELECT gone.*, job.task_path, job.backend,
+        COALESCE(job.concurrency_key, '') AS keys,
+        COALESCE(job.partition_key, '') AS partition_key
+    FROM gone LEFT JOIN robust_queue_jobs job ON job.id = gone.job_id
+), ready AS (
+    INSERT INTO robust_queue_ready_executions ({names(READY_COLUMNS)})
+    SELECT job_id, queue_name, priority, attempts, %s::timestamptz, partition_key
+    FROM moved WHERE keys = ''
+), blocked AS (
+    INSERT INTO robust_queue_blocked_executions ({names(BLOCKED_COLUMNS)})
+    SELECT job_id, queue_name, priority, attempts, %s::timestamptz,
+        split_part(keys, chr(10), 1),
+        substr(keys, length(split_part(keys, chr(10), 1)) + 2)
+    FROM moved WHERE keys <> ''
 )
-INSERT INTO robust_queue_ready_executions ({_names(READY_COLUMNS)})
-SELECT job_id, queue_name, priority, attempts, %s::timestamptz FROM gone
-RETURNING job_id
+SELECT job_id, task_path, backend, queue_name, keys FROM moved
 """

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
+from robust_queue.flow.keys import SEPARATOR
+
 from .dialect import Dialect
 from .rows import Claim, Failed, Finished, NewJob, Outcome
 
@@ -11,7 +13,20 @@ from .rows import Claim, Failed, Finished, NewJob, Outcome
 # would fail every claim that meets it.
 ONE_MORE_ATTEMPT = "CASE WHEN attempts < 32767 THEN attempts + 1 ELSE attempts END"
 
-JOB_COLUMNS = (
+# Who has given way stands behind everybody else in the line of its key, as if it had a
+# rank that nobody has. When it leaves the line it is that of its job again.
+BEHIND = 1000
+
+
+def rank(column: str) -> str:
+    """The rank of a job, whatever its place in a line."""
+    return (
+        f"CASE WHEN {column} > {BEHIND // 2} THEN {column} - {BEHIND} ELSE {column} END"
+    )
+
+
+# Of a job of which nothing is unique, and which is shared out with nobody.
+PLAIN_JOB_COLUMNS = (
     "id",
     "task_path",
     "backend",
@@ -23,8 +38,11 @@ JOB_COLUMNS = (
     "run_after",
     "enqueued_at",
 )
-READY_COLUMNS = ("job_id", "queue_name", "priority", "attempts", "created_at")
-SCHEDULED_COLUMNS = (*READY_COLUMNS, "scheduled_at")
+JOB_COLUMNS = (*PLAIN_JOB_COLUMNS, "unique_key", "partition_key")
+WAITING_COLUMNS = ("job_id", "queue_name", "priority", "attempts", "created_at")
+READY_COLUMNS = (*WAITING_COLUMNS, "partition_key")
+SCHEDULED_COLUMNS = (*WAITING_COLUMNS, "scheduled_at")
+BLOCKED_COLUMNS = (*WAITING_COLUMNS, "concurrency_key", "other_keys")
 ENDED_COLUMNS = ("job_id", "attempts", "worker_id", "started_at", "finished_at")
 FINISHED_COLUMNS = (*ENDED_COLUMNS, "result")
 FAILED_COLUMNS = (*ENDED_COLUMNS, "kind", "exception_class", "message", "traceback")
@@ -36,6 +54,9 @@ class Records(Dialect):
     """What is written into which column."""
 
     def _job_row(self, job: NewJob) -> Sequence[Any]:
+        return (*self._plain_job_row(job), job.unique_key, job.partition_key)
+
+    def _plain_job_row(self, job: NewJob) -> Sequence[Any]:
         return (
             self.to_id(job.id),
             job.task_path,
@@ -49,12 +70,19 @@ class Records(Dialect):
             self.to_time(job.enqueued_at),
         )
 
-    def _ready_row(self, job: NewJob) -> Sequence[Any]:
+    def _waiting_row(self, job: NewJob) -> Sequence[Any]:
         since = self.to_time(job.enqueued_at)
         return (self.to_id(job.id), job.queue_name, job.rank, 0, since)
 
+    def _ready_row(self, job: NewJob) -> Sequence[Any]:
+        return (*self._waiting_row(job), job.partition_key)
+
+    def _blocked_row(self, job: NewJob) -> Sequence[Any]:
+        first, _, others = job.concurrency_key.partition(SEPARATOR)
+        return (*self._waiting_row(job), first, others)
+
     def _scheduled_row(self, job: NewJob) -> Sequence[Any]:
-        return (*self._ready_row(job), self.to_time(job.run_after))
+        return (*self._waiting_row(job), self.to_time(job.run_after))
 
     def _ended_row(self, outcome: Outcome) -> Sequence[Any]:
         return (
@@ -77,9 +105,6 @@ class Records(Dialect):
             outcome.traceback,
         )
 
-    def _retried_row(self, outcome: Failed) -> Sequence[Any]:
-        return (*self._failed_row(outcome), self.to_time(outcome.retry_at))
-
     def _claim(self, row: Sequence[Any], process_id: UUID, token: UUID) -> Claim:
         return Claim(
             job_id=self.from_id(row[0]),
@@ -95,4 +120,7 @@ class Records(Dialect):
             run_after=self.from_time(row[8]),
             metadata=row[9],
             rank=row[10],
+            concurrency_key=row[11],
+            unique_key=row[12],
+            partition_key=row[13],
         )

@@ -4,11 +4,13 @@ Nobody changes them. Those of which one is made for every job are not frozen all
 same: that would take three times as long.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, Protocol
 from uuid import UUID
+
+from django.utils import timezone
 
 from robust_queue.policies import Kind
 
@@ -31,10 +33,51 @@ class NewJob:
     run_after: datetime | None = None
     metadata: str = ""
     concurrency_key: str = ""
+    unique_key: str = ""
+    partition_key: str = ""
+    # It takes the place of another one, whose slots it goes on with.
+    has_slots: bool = False
 
     @property
     def is_due(self) -> bool:
         return self.run_after is None or self.run_after <= self.enqueued_at
+
+    @property
+    def is_plain(self) -> bool:
+        """Does it need nothing that only some jobs have?"""
+        return not (self.concurrency_key or self.unique_key or self.partition_key)
+
+    @property
+    def is_limited(self) -> bool:
+        """Does it need slots, now?"""
+        return bool(self.concurrency_key) and self.is_due and not self.has_slots
+
+
+class NewLock(NamedTuple):
+    """A unique key that a job asks for."""
+
+    key: str
+    job_id: UUID
+    # None: until somebody lets go of it.
+    expires_at: datetime | None = None
+
+
+class Holder(NamedTuple):
+    """Who holds a unique key."""
+
+    job_id: UUID
+    expires_at: datetime | None
+    # Where its job stands; empty if it has ended, or is gone.
+    state: str
+
+    @property
+    def is_of_a_period(self) -> bool:
+        """Is the key held for its time, whatever becomes of the job?"""
+        return self.expires_at is not None
+
+    def is_stale(self, now: datetime) -> bool:
+        """Is the lock left over? Then whoever wants the key may have it."""
+        return not self.state if self.expires_at is None else self.expires_at <= now
 
 
 class Holding(Protocol):
@@ -44,6 +87,8 @@ class Holding(Protocol):
     def job_id(self) -> UUID: ...
     @property
     def token(self) -> UUID: ...
+    @property
+    def concurrency_key(self) -> str: ...
 
 
 @dataclass(slots=True, kw_only=True, unsafe_hash=True)
@@ -63,6 +108,9 @@ class Claim:
     run_after: datetime | None
     metadata: str = ""
     rank: int = 0
+    concurrency_key: str = ""
+    unique_key: str = ""
+    partition_key: str = ""
 
 
 @dataclass(slots=True, kw_only=True, unsafe_hash=True)
@@ -75,6 +123,9 @@ class Outcome:
     worker_id: str
     started_at: datetime
     finished_at: datetime
+    # What the claim has of these: its slots and its lock go with it.
+    concurrency_key: str = ""
+    unique_key: str = ""
 
     @property
     def size(self) -> int:
@@ -127,12 +178,16 @@ class ByKind:
     failed: list[Failed] = field(default_factory=list)
     retried: list[Failed] = field(default_factory=list)
     snoozed: list[Snoozed] = field(default_factory=list)
+    # Whatever became of them: those whose slots are free now.
+    limited: list[Outcome] = field(default_factory=list)
 
 
 def by_kind(outcomes: Iterable[Outcome]) -> ByKind:
     """Sort outcomes out, for the statements that record each kind."""
     found = ByKind()
     for outcome in outcomes:
+        if outcome.concurrency_key:
+            found.limited.append(outcome)
         match outcome:
             case Finished(keep=keep):
                 (found.kept if keep else found.dropped).append(outcome)
@@ -143,6 +198,33 @@ def by_kind(outcomes: Iterable[Outcome]) -> ByKind:
             case Snoozed():
                 found.snoozed.append(outcome)
     return found
+
+
+class Limit(NamedTuple):
+    """How many jobs with a key may run at a time."""
+
+    key: str
+    # None: as many as before, or one if nobody has ever said.
+    slots: int | None
+    # From then on its count is looked through.
+    expires_at: datetime
+
+
+class LimitedJob(NamedTuple):
+    """A job that needs a slot of each of its keys to become ready."""
+
+    job_id: UUID
+    task_path: str
+    backend: str
+    queue_name: str
+    concurrency_key: str
+
+
+class Dispatched(NamedTuple):
+    """What was due: how many jobs, and those of them that need slots."""
+
+    moved: int
+    limited: Sequence[LimitedJob] = ()
 
 
 class Milestone(NamedTuple):
@@ -184,8 +266,15 @@ class Selection:
     With a place to begin at, jobs before it may be passed over by databases for which
     that is cheaper: those that were taken leave something behind for a while. Likewise
     nothing at all may be found where some queue is paused, if none is expected to be.
+    A pause that has come to its end by ``now`` is none.
+
+    The partitions of some queues take turns: these are told with the partition that was
+    served last. Which of the queues of a pattern goes first depends on the turn.
     """
 
     patterns: Sequence[str] = ("*",)
     start: Place | None = None
     expects_no_pause: bool = False
+    now: datetime = field(default_factory=timezone.now)
+    partitioned: Mapping[str, str] = field(default_factory=dict)
+    turn: int = 0

@@ -1,15 +1,17 @@
 """What operators do, and what those who may only look cannot."""
 
 import re
+from datetime import timedelta
 
 import pytest
 from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
 from django.urls import reverse
+from django.utils import timezone
 
 from robust_queue.admin import acting
 from robust_queue.lifecycle import selection
 from robust_queue.lifecycle.retry import retry
-from robust_queue.models import FailedExecution, Job, Pause
+from robust_queue.models import FailedExecution, Job, Pause, TaskPause
 from tests.support import rows
 from tests.support.invariants import states
 from tests.support.statements import statements
@@ -247,6 +249,76 @@ def test_queues_are_paused_and_resumed(as_staff):
         ("ada", ADDITION, "pause", "mail"),
         ("ada", DELETION, "pause", "mail"),
     ]
+
+
+def test_a_queue_is_paused_for_a_while(as_staff):
+    rows.ready(rows.job(queue_name="mail"))
+    browser = as_staff("change_pause")
+    assert 'value="60"' in browser.get(reverse(QUEUES)).content.decode()
+    browser.post(reverse(QUEUES), {"pause": "mail", "length": "60"})
+    left = Pause.objects.get().until - timezone.now()
+    assert timedelta(minutes=59) < left <= timedelta(hours=1)
+    browser.post(reverse(QUEUES), {"pause": "mail", "length": ""})
+    assert Pause.objects.get().until is None
+    for length in ("-5", "never"):
+        field = {"pause": "photos", "length": length}
+        assert browser.post(reverse(QUEUES), field).status_code == 403
+    assert Pause.objects.count() == 1
+
+
+MAY_CLEAR = [
+    "view_pause",
+    "delete_readyexecution",
+    "delete_scheduledexecution",
+    "delete_blockedexecution",
+]
+
+
+def test_a_queue_is_cleared_after_a_question(as_staff):
+    rows.ready(rows.job(queue_name="mail"))
+    rows.scheduled(rows.job(queue_name="mail"))
+    running = rows.claimed(rows.job(queue_name="mail"))
+    other = rows.ready(rows.job(queue_name="photos"))
+    browser = as_staff(*MAY_CLEAR)
+    page = browser.get(reverse(QUEUES)).content.decode()
+    assert 'name="clear" value="mail"' in page
+    assert 'name="pause"' not in page
+    page = browser.post(reverse(QUEUES), {"clear": "mail"}).content.decode()
+    assert "1 ready, 1 scheduled and 0 blocked jobs" in page
+    assert Job.objects.count() == 4
+    field = {"clear": "mail", "confirmed": "yes"}
+    page = browser.post(reverse(QUEUES), field, follow=True).content.decode()
+    assert "Queue “mail”: 2 jobs discarded." in page
+    left = set(Job.objects.values_list("pk", flat=True))
+    assert left == {running.pk, other.pk}
+
+
+@pytest.mark.parametrize("missing", MAY_CLEAR[1:])
+def test_who_may_not_discard_everywhere_clears_nothing(as_staff, missing):
+    rows.ready(rows.job(queue_name="mail"))
+    browser = as_staff(*(each for each in MAY_CLEAR if each != missing))
+    assert 'name="clear"' not in browser.get(reverse(QUEUES)).content.decode()
+    field = {"clear": "mail", "confirmed": "yes"}
+    assert browser.post(reverse(QUEUES), field).status_code == 403
+    assert Job.objects.count() == 1
+
+
+def test_a_task_is_resumed(as_staff):
+    pause = rows.task_pause()
+    url = reverse("admin:robust_queue_taskpause_changelist")
+    field = {"action": "resume_selected", "_selected_action": [pause.pk]}
+    browser = as_staff("view_taskpause", "change_taskpause")
+    page = browser.post(url, field, follow=True).content.decode()
+    assert "1 task resumed." in page
+    assert not TaskPause.objects.exists()
+
+
+def test_who_may_only_view_resumes_no_task(as_staff):
+    pause = rows.task_pause()
+    url = reverse("admin:robust_queue_taskpause_changelist")
+    field = {"action": "resume_selected", "_selected_action": [pause.pk]}
+    as_staff("view_taskpause").post(url, field)
+    assert TaskPause.objects.exists()
 
 
 def test_a_queue_that_cannot_be_is_refused(as_superuser):

@@ -276,3 +276,9 @@ def test_the_queue_works_without_the_admin(tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_ready_job_tells_whose_it_is(as_superuser):
+    row = rows.ready(partition_key="tenant 42")
+    assert "tenant 42" in as_superuser.get(url(ReadyExecution)).content.decode()
+    assert "tenant 42" in as_superuser.get(detail(row)).content.decode()

@@ -15,6 +15,7 @@ def test_every_case_is_possible(case):
     assert case.configuration in system.configurations
     assert case.workload != "bulk" or system.has_bulk
     assert case.workload != "depth" or system.fills_deep
+    assert hasattr(system, f"command_{case.filling}")
 
 
 def test_every_system_is_measured():

@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 import pytest
 
 from benchmarks import bars, chart, records, report
+from benchmarks.plan import KEYED, UNLIMITED
 from benchmarks.records import Record
 from benchmarks.summary import Summary
 
@@ -25,8 +26,8 @@ MACHINE = {
 }
 
 
-def line(workload, system, value, configuration="default", **more):
-    place = {"database": "postgresql", "variant": "", "repeat": 1}
+def line(workload, system, value, configuration="default", variant="", **more):
+    place = {"database": "postgresql", "variant": variant, "repeat": 1}
     names = {"workload": workload, "system": system, "configuration": configuration}
     figures = {"value": value, "statements": 0.04, **more}
     return {**names, **place, "figures": figures}
@@ -44,6 +45,10 @@ LINES = [
     failure("dj-queue"),
     line("drain", "raw", 20_000, "best"),
     line("drain", "robust-queue", 8_000, "best", commits=0.02),
+    line("hot", "robust-queue", 3_000),
+    line("hot", "dj-queue", 30),
+    line("keys", "robust-queue", 4_600, variant=KEYED),
+    line("keys", "robust-queue", 10_000, variant=UNLIMITED),
     line("latency", "robust-queue", 2.0, p95=3.0, p99=4.0, from_call=3.0),
     line("latency", "oban", 2.5, p95=3.0, p99=3.0, from_call=3.0),
 ]
@@ -68,6 +73,7 @@ def test_repeats_become_a_median_and_a_spread(summary):
 def test_ours_is_divided_by_theirs_in_the_same_configuration(summary):
     assert summary.ratio(summary.find("drain", "oban")) == 5
     assert summary.ratio(summary.find("drain", "raw", "best")) == 0.4
+    assert summary.ratio(summary.find("hot", "dj-queue")) == 100
 
 
 def test_bars_are_judged_with_a_tolerance(summary):
@@ -78,6 +84,9 @@ def test_bars_are_judged_with_a_tolerance(summary):
     )
     assert verdicts["drain, best, as a share of raw psycopg"] == "missed"
     assert verdicts["commits per job of a drain, best"] == "ok"
+    assert verdicts["hot key, one at a time: jobs/s"] == "ok"
+    keyed = "drain with 10,000 keys, one at a time for each, to no limit"
+    assert verdicts[keyed] == "within 10 %"
     assert verdicts["latency from idle, p50, in multiples of oban's"] == "ok"
     assert verdicts["latency from idle, p99, in multiples of oban's"] == "missed"
     assert (

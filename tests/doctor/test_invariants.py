@@ -77,6 +77,7 @@ def test_semaphores_count_those_who_hold_a_slot(ask, crew):
     rows.finished(rows.job(concurrency_key="account-7"))
     rows.ready(rows.job(concurrency_key="account-8"))
     rows.semaphore(key="account-7", limit=2, value=0)
+    rows.semaphore(key="account-8", limit=1, value=0)
     rows.semaphore(key="idle", limit=3, value=3)
     assert ask(deep=True) == {}
     Semaphore.objects.filter(pk="account-7").update(limit=3, value=2)

@@ -50,7 +50,6 @@ def test_blocked():
         priority=row.priority,
         created_at=row.created_at,
         concurrency_key="k",
-        expires_at=timezone.now(),
     )
     row.delete()
     Job.objects.get(pk=result.id)

@@ -1,11 +1,17 @@
 """Pausing: no new work from the next poll on, whoever says it and how often."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from django.db import transaction
+from django.utils import timezone
 
+from robust_queue import signals
 from robust_queue.compat import InvalidTask
+from robust_queue.lifecycle import pause as lifecycle_pause
 from robust_queue.lifecycle.claim import claim
-from robust_queue.lifecycle.pause import pause, resume
+from robust_queue.lifecycle.pause import end_pauses, pause, resume
+from robust_queue.lifecycle.queues import queue_names, queues
 from robust_queue.models import Pause
 from robust_queue.testing import drain
 from tests.support.invariants import states
@@ -96,3 +102,159 @@ def test_who_pauses_beside_an_open_transaction_waits_for_its_end():
         second = started(pause, "default", "mail")
     assert second.result(30) is False
     assert in_thread(Pause.objects.count) == 1
+
+
+# ── Pauses with an end ─────────────────────────────────────────────────────────
+
+MINUTE = timedelta(minutes=1)
+QUEUES = [("*",), ("mail",), ("ma*",), ("photos", "*")]
+
+
+def end(queue="mail"):
+    return Pause.objects.get(pk=queue).until
+
+
+def taken(queues=("*",)):
+    claims = claim("default", process_id=a_process(), queues=queues, limit=10)
+    return {each.queue_name for each in claims}
+
+
+@pytest.fixture
+def told():
+    """Which queues were paused and resumed, as the signals tell."""
+    found = []
+
+    def hear(signal, queue_name, **_):
+        verb = "paused" if signal is signals.queue_paused else "resumed"
+        found.append((verb, queue_name))
+
+    for each in (signals.queue_paused, signals.queue_resumed):
+        each.connect(hear)
+    yield found
+    for each in (signals.queue_paused, signals.queue_resumed):
+        each.disconnect(hear)
+
+
+def over(queue="mail"):
+    """The time of a pause has come to its end, and nobody has swept it away."""
+    pause("default", queue, until=MINUTE)
+    Pause.objects.filter(pk=queue).update(until=timezone.now())
+
+
+@pytest.mark.django_db
+class TestUntil:
+    @pytest.mark.parametrize("queues", QUEUES, ids=",".join)
+    def test_work_is_given_out_again_without_anybody_sweeping(self, queues):
+        mail.enqueue("ada@example.org")
+        note.using(queue_name="photos").enqueue()
+        pause("default", "mail", until=MINUTE)
+        assert "mail" not in taken(queues)
+        Pause.objects.update(until=timezone.now())
+        assert "mail" in taken(queues)
+
+    @pytest.mark.parametrize("queues", QUEUES, ids=",".join)
+    def test_one_pause_that_is_over_does_not_hide_another(self, queues):
+        mail.enqueue("ada@example.org")
+        over("photos")
+        pause("default", "mail", until=MINUTE)
+        assert taken(queues) == set()
+
+    def test_a_moment_or_a_length_of_time(self):
+        moment = timezone.now() + timedelta(hours=3)
+        pause("default", "mail", until=moment)
+        assert end() == moment
+        pause("default", "mail", until=timedelta(hours=3))
+        assert timedelta(0) < end() - moment < MINUTE
+
+    def test_what_is_said_last_counts(self):
+        assert pause("default", "mail", until=MINUTE) is True
+        first = end()
+        assert pause("default", "mail", until=2 * MINUTE) is False
+        assert end() > first
+        assert pause("default", "mail") is False
+        assert end() is None
+        assert pause("default", "mail", until=MINUTE) is False
+        assert end() is not None
+
+    @pytest.mark.parametrize(
+        ("until", "words"),
+        [
+            (timedelta(0), "in the future"),
+            (-MINUTE, "in the future"),
+            (datetime(2020, 1, 1, tzinfo=UTC), "in the future"),
+            (datetime(2120, 1, 1), "without a time zone"),  # noqa: DTZ001
+            (timedelta.max, "out of reach"),
+            (datetime.max.replace(tzinfo=UTC), "out of reach"),
+        ],
+    )
+    def test_nonsense_is_refused_and_changes_nothing(self, until, words):
+        pause("default", "mail")
+        with pytest.raises(ValueError, match=words):
+            pause("default", "mail", until=until)
+        assert end() is None
+
+    def test_the_list_of_queues_does_not_show_what_is_over(self):
+        over()
+        pause("default", "photos", until=MINUTE)
+        found = {each.name: each for each in queues("default")}
+        assert list(found) == ["photos"]
+        assert found["photos"].paused_until == end("photos")
+        assert queue_names("default") == ["photos"]
+
+
+@pytest.mark.django_db(transaction=True)
+class TestTheSweep:
+    def test_it_takes_away_what_is_over_and_tells_once(self, told):
+        over()
+        pause("default", "photos", until=MINUTE)
+        pause("default", "reports")
+        told.clear()
+        assert end_pauses("default") == end("photos")
+        assert end_pauses("default") == end("photos")
+        assert told == [("resumed", "mail")]
+        assert Pause.objects.count() == 2
+
+    def test_of_many_sweepers_one_tells(self, told):
+        over()
+        told.clear()
+        in_threads([lambda: end_pauses("default")] * 4)
+        assert told == [("resumed", "mail")]
+
+    def test_who_pauses_anew_what_is_over_has_paused_it(self, told):
+        over()
+        told.clear()
+        assert pause("default", "mail", until=MINUTE) is True
+        assert told == [("resumed", "mail"), ("paused", "mail")]
+        assert end_pauses("default") == end()
+
+    def test_who_resumes_what_is_over_was_not_the_one(self, told):
+        over()
+        told.clear()
+        assert resume("default", "mail") is False
+        assert told == [("resumed", "mail")]
+
+    def test_an_end_that_is_put_off_at_the_last_moment_counts(self, told, monkeypatch):
+        """The sweeper has read that it is over, and then somebody puts it off."""
+        over()
+        told.clear()
+        later, ended = timezone.now() + MINUTE, lifecycle_pause._end_if_over
+
+        def end_it(database, name):
+            in_thread(Pause.objects.filter(pk=name).update, until=later)
+            return ended(database, name)
+
+        monkeypatch.setattr(lifecycle_pause, "_end_if_over", end_it)
+        end_pauses("default")
+        assert end() == later
+        assert told == []
+
+
+@pytest.mark.usefixtures("row_locks")
+def test_a_claim_waits_neither_for_who_pauses_nor_for_who_resumes():
+    mail.enqueue("ada@example.org")
+    with uncommitted(pause, "default", "mail"):
+        assert taken() == {"mail"}, "it is not paused before the commit"
+    mail.enqueue("ada@example.org")
+    with uncommitted(resume, "default", "mail"):
+        assert taken() == set()
+    assert taken() == {"mail"}

@@ -15,8 +15,11 @@ import random
 
 import pytest
 
+from robust_queue.lifecycle import recount
+from robust_queue.models import BlockedExecution
 from tests.settings import KIND
 from tests.support.chaos import Chaos
+from tests.testapp.limited_tasks import limited
 
 
 def told(name, default):
@@ -27,14 +30,25 @@ JOBS = int(told("JOBS", 5_000 if KIND == "sqlite" else 20_000))
 SECONDS = float(told("SECONDS", 1800))
 
 
+def run(witnessed, witness, **plan):
+    plan = {
+        "jobs": JOBS,
+        "seed": int(told("SEED", random.randrange(2**32))),
+        "limit": SECONDS,
+        "pause": float(told("PAUSE", 0.5)),
+        "longest": 0.01,
+        **plan,
+    }
+    Chaos(witnessed, witness, **plan).run()
+
+
 @pytest.mark.timeout(SECONDS + 300)
 def test_chaos(witnessed, witness):
-    Chaos(
-        witnessed,
-        witness,
-        jobs=JOBS,
-        seed=int(told("SEED", random.randrange(2**32))),
-        limit=SECONDS,
-        pause=float(told("PAUSE", 0.5)),
-        longest=0.01,
-    ).run()
+    run(witnessed, witness)
+
+
+@pytest.mark.timeout(SECONDS + 300)
+def test_never_more_than_the_limit_run(witnessed, witness):
+    run(witnessed, witness, call=limited, sleeps=False)
+    assert recount.miscounted("default") == []
+    assert not BlockedExecution.objects.exists()

@@ -98,18 +98,18 @@ class TestOutcomes:
         result = synchronous.add_async.enqueue(customer)
         customer.delete()
         assert "DoesNotExist" in failure(worker, result).traceback
-        assert worker.worker._coroutines.room == 5
+        assert worker.worker._crew.coroutines.room == 5
 
     def test_without_coroutines_they_run_in_the_threads(self):
         with in_process(threads=2, coroutines=0) as worker:
             results = [tasks.where_am_i.enqueue() for _ in range(4)]
             assert finished(worker, *results)
-            assert worker.worker._coroutines._loop is None
+            assert worker.worker._crew.coroutines._loop is None
 
     def test_nothing_is_started_for_synchronous_tasks(self, worker):
         assert finished(worker, synchronous.add.enqueue(1)) == [1]
-        assert worker.worker._coroutines._loop is None
-        assert worker.worker._coroutines._helpers is None
+        assert worker.worker._crew.coroutines._loop is None
+        assert worker.worker._crew.coroutines._helpers is None
 
 
 class TestRoom:

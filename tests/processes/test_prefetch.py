@@ -139,12 +139,12 @@ def test_listeners_that_take_long_hold_up_no_task_that_is_taken():
     signals.task_finished.connect(listen)
     try:
         with in_process(threads=3, coroutines=0, room=50) as worker:
-            worker.until(lambda: len(worker.worker._threads._telling) >= 3)
+            worker.until(lambda: len(worker.worker._crew.threads._telling) >= 3)
             until(lambda: worker.worker.turn() and True, "it goes on to take turns")
-            assert worker.worker._threads.room == 0
+            assert worker.worker._crew.threads.room == 0
             is_over.set()
             worker.until(lambda: count(FinishedExecution) == 40)
-            worker.until(lambda: not worker.worker._threads._telling)
+            worker.until(lambda: not worker.worker._crew.threads._telling)
     finally:
         signals.task_finished.disconnect(listen)
 

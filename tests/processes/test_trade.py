@@ -76,12 +76,12 @@ def holding(monkeypatch, count):
 
 
 def expect_coroutines(worker, count):
-    worker._capacity._coroutines._size = count
+    worker._crew.capacity._coroutines._size = count
 
 
 def block_the_loop(worker, seconds):
-    worker._coroutines._loop = EventLoop()
-    worker._coroutines._loop.call_later(lambda: time.sleep(seconds))
+    worker._crew.coroutines._loop = EventLoop()
+    worker._crew.coroutines._loop.call_later(lambda: time.sleep(seconds))
     time.sleep(0.05)  # until it is in the middle of that
 
 
@@ -218,7 +218,7 @@ class TestCoroutines:
             block_the_loop(each.worker, 0.05)
             each.until(lambda: FailedExecution.objects.count() == 450)
             each.drain()
-            assert each.worker._coroutines._running == 0
+            assert each.worker._crew.coroutines._running == 0
 
     def test_a_loop_that_is_blocked_is_not_given_the_same_jobs_over_and_over(
         self, releases
@@ -237,7 +237,7 @@ class TestRoom:
         pairs = [(add, add_async)] * 200
         enqueue_all(task.bind(1, 0) for pair in pairs for task in pair)
         with in_process(threads=3, coroutines=3, room=100) as each:
-            capacity = each.worker._capacity
+            capacity = each.worker._crew.capacity
             capacity._coroutines._size = capacity._synchronous._size = 150
             each.until(lambda: FinishedExecution.objects.count() == 400)
         assert set(states().values()) == {"finished"}
@@ -256,7 +256,7 @@ class TestThreads:
         monkeypatch.setattr(threads, "TINY", 0.05)
         results = enqueue_all(add.bind(i, 0) for i in range(500))
         with in_process(threads=8, coroutines=0, room=100) as each:
-            lane = each.worker._threads
+            lane = each.worker._crew.threads
             awake = []
             real = lane._run
 
@@ -280,7 +280,7 @@ class TestThreads:
         enqueue_all(add.bind(i, 0) for i in range(200))
         with in_process(threads=3, coroutines=0, room=100) as each:
             each.until(lambda: FinishedExecution.objects.count() == 200)
-            lane = each.worker._threads
+            lane = each.worker._crew.threads
             lane._durations[rest.module_path] = 0.00001
             rest.enqueue("slower than ever", 1.0)
             enqueue_all(add.bind(i, 0) for i in range(20))

@@ -100,15 +100,18 @@ class TestInsert:
             rank=-100,
             arguments='[["\\u0000","\\ud800"],{}]',
             metadata='{"trace":"1"}',
-            concurrency_key="k",
+            unique_key="u",
+            partition_key="p",
         )
         store.insert([job])
         stored = Job.objects.get()
         for name in ("id", "task_path", "backend", "queue_name", "priority"):
             assert getattr(stored, name) == getattr(job, name)
-        for name in ("arguments", "metadata", "concurrency_key", "enqueued_at"):
+        for name in ("arguments", "metadata", "unique_key", "enqueued_at"):
             assert getattr(stored, name) == getattr(job, name)
-        assert ReadyExecution.objects.get().priority == -100
+        ready = ReadyExecution.objects.get()
+        assert (ready.priority, ready.partition_key) == (-100, "p")
+        assert stored.partition_key == "p"
 
     def test_many_jobs_of_both_kinds(self, store):
         later = NOW + timedelta(hours=1)
@@ -357,8 +360,8 @@ class TestDispatch:
     def test_what_is_due_becomes_ready_in_its_queue_and_priority(self, store):
         job = a_job(queue_name="q", rank=9, run_after=NOW + timedelta(seconds=10))
         store.insert([job])
-        assert store.dispatch(limit=10, now=NOW + timedelta(seconds=9)) == 0
-        assert store.dispatch(limit=10, now=NOW + timedelta(seconds=10)) == 1
+        assert store.dispatch(limit=10, now=NOW + timedelta(seconds=9)).moved == 0
+        assert store.dispatch(limit=10, now=NOW + timedelta(seconds=10)).moved == 1
         row = ReadyExecution.objects.get()
         assert (row.job_id, row.queue_name, row.priority) == (job.id, "q", 9)
         assert states() == {job.id: "ready"}
@@ -366,7 +369,7 @@ class TestDispatch:
     def test_the_earliest_first_up_to_the_limit(self, store):
         jobs = [a_job(run_after=NOW + timedelta(seconds=i)) for i in (3, 1, 2)]
         store.insert(jobs)
-        assert store.dispatch(limit=2, now=NOW + timedelta(hours=1)) == 2
+        assert store.dispatch(limit=2, now=NOW + timedelta(hours=1)).moved == 2
         assert states()[jobs[0].id] == "scheduled"
-        assert store.dispatch(limit=2, now=NOW + timedelta(hours=1)) == 1
-        assert store.dispatch(limit=2, now=NOW + timedelta(hours=1)) == 0
+        assert store.dispatch(limit=2, now=NOW + timedelta(hours=1)).moved == 1
+        assert store.dispatch(limit=2, now=NOW + timedelta(hours=1)).moved == 0

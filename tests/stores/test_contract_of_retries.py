@@ -58,7 +58,7 @@ class TestSettlingForAnotherAttempt:
             (claim,) = take(store)
             assert claim.attempts == attempt
             store.settle([again(claim)])
-            assert store.dispatch(limit=10, now=LATER) == 1
+            assert store.dispatch(limit=10, now=LATER).moved == 1
         (claim,) = take(store)
         store.settle([failure(claim)])
         assert list(Attempt.objects.values_list("attempts", flat=True)) == [1, 2, 3]

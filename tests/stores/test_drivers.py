@@ -5,8 +5,21 @@ from django.db import connection
 
 from tests.stores import test_contract as contract
 from tests.stores import test_contract_of_retries as retries
+from tests.stores import test_turns as turns
 
 store = contract.store
+
+
+@pytest.fixture
+def bound_on_the_server(transactional_db):
+    if connection.vendor != "postgresql":
+        pytest.skip("an option of Django's PostgreSQL backend")
+    options = connection.settings_dict["OPTIONS"]
+    options["server_side_binding"] = True
+    connection.close()
+    yield
+    del options["server_side_binding"]
+    connection.close()
 
 
 @pytest.mark.django_db(transaction=True)
@@ -22,13 +35,13 @@ class TestParametersBoundOnTheServer(
 ):
     """PostgreSQL then plans without the values, and must know every type."""
 
-    @pytest.fixture
-    def bound_on_the_server(self, transactional_db):
-        if connection.vendor != "postgresql":
-            pytest.skip("an option of Django's PostgreSQL backend")
-        options = connection.settings_dict["OPTIONS"]
-        options["server_side_binding"] = True
-        connection.close()
-        yield
-        del options["server_side_binding"]
-        connection.close()
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("bound_on_the_server")
+class TestTurnsBoundOnTheServer(
+    turns.TestPartitions,
+    turns.TestWithoutPartition,
+    turns.TestPauses,
+    turns.TestPatterns,
+):
+    """The same where partitions take turns."""

@@ -20,8 +20,8 @@ _QUEUES = {
 }
 
 
-def fill(count, using="default"):
-    """So many ready jobs, spread over five queues and three priorities."""
+def fill(count, using="default", *, queue=None, partition=""):
+    """So many ready jobs of three priorities, spread over five queues or in one."""
     connection = connections[using]
     vendor = connection.vendor
     numbers = _NUMBERS[vendor].format(count=count)
@@ -29,15 +29,17 @@ def fill(count, using="default"):
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO robust_queue_jobs (id, task_path, backend, queue_name,"
-            " priority, arguments, metadata, concurrency_key, enqueued_at)"
-            f" SELECT {_IDS[vendor]}, 'tests.testapp.tasks.note', 'default',"
-            f" {_QUEUES[vendor]}, n %% 3, %s, '', '', %s FROM ({numbers}) given",
-            ['{"args":[],"kwargs":{}}', now],
+            " priority, arguments, metadata, concurrency_key, partition_key,"
+            f" enqueued_at) SELECT {_IDS[vendor]}, 'tests.testapp.tasks.note',"
+            f" 'default', COALESCE(%s, {_QUEUES[vendor]}), n %% 3, %s, '', '', %s, %s"
+            f" FROM ({numbers}) given",
+            [queue, '{"args":[],"kwargs":{}}', partition, now],
         )
         cursor.execute(
             "INSERT INTO robust_queue_ready_executions"
-            " (job_id, queue_name, priority, attempts, created_at)"
-            " SELECT id, queue_name, priority, 0, enqueued_at FROM robust_queue_jobs"
+            " (job_id, queue_name, priority, attempts, created_at, partition_key)"
+            " SELECT id, queue_name, priority, 0, enqueued_at, partition_key"
+            " FROM robust_queue_jobs"
         )
 
 

@@ -8,6 +8,7 @@ import os
 import random
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
@@ -43,6 +44,10 @@ class Plan:
     limit: float  # seconds for all of them
     pause: float  # seconds between two blows, on average
     longest: float  # seconds per job
+    # From the label of a job, and how long it is to take: what is to be called.
+    call: Callable[[str, float], object] = again.bind
+    # May workers be stopped, and woken later? One that sleeps is not dead.
+    sleeps: bool = True
 
 
 @dataclass(frozen=True)
@@ -78,6 +83,7 @@ class Chaos:
         seconds = time.monotonic() - begun
         self._stop()
         verdict = Verdict(self._witness.executions(), self._blows, ids)
+        assert not self._witness.count("overlaps")
         assert set(self._witness.count("announced").values()) <= {1}
         print(f"chaos: {verdict} In {seconds:.0f} s.", flush=True)  # noqa: T201
 
@@ -86,7 +92,7 @@ class Chaos:
         results = []
         for first in range(0, len(names), AT_ONCE):
             results += enqueue_all(
-                again.bind(name, self._random.uniform(0, self._plan.longest))
+                self._plan.call(name, self._random.uniform(0, self._plan.longest))
                 for name in names[first : first + AT_ONCE]
             )
         return {name: r.id for name, r in zip(names, results, strict=True)}
@@ -110,12 +116,14 @@ class Chaos:
 
     def _strike(self, *, until):
         kinds = [self._kill_worker, self._stop_worker, self._kill_supervisor]
+        weights = [16, 3 if self._plan.sleeps else 0, 1]
         # Each kind once, whatever chance has in mind.
-        first = self._random.sample(kinds, len(kinds))
+        wanted = [kind for kind, weight in zip(kinds, weights, strict=True) if weight]
+        first = self._random.sample(wanted, len(wanted))
         while not self._is_done():
             assert time.monotonic() < until, self._standing()
             self._nap(self._random.uniform(0, 2 * self._plan.pause))
-            (strike,) = self._random.choices(kinds, [16, 3, 1])
+            (strike,) = self._random.choices(kinds, weights)
             (first.pop() if first else strike)()
 
     def _is_done(self):

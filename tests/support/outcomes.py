@@ -14,5 +14,7 @@ def success(claimed):
         worker_id="worker",
         started_at=now,
         finished_at=now,
+        concurrency_key=claimed.concurrency_key,
+        unique_key=claimed.unique_key,
         result="null",
     )

@@ -17,11 +17,14 @@ from robust_queue.models import (
     Job,
     Pause,
     Process,
+    RateBucket,
     ReadyExecution,
     RecurringExecution,
     RecurringTask,
     ScheduledExecution,
     Semaphore,
+    TaskPause,
+    Tuning,
     UniqueLock,
 )
 
@@ -52,7 +55,7 @@ def scheduled(of=None, **values):
 def blocked(of=None, **values):
     return BlockedExecution.objects.create(
         **_execution(of),
-        **{"concurrency_key": "account-7", "expires_at": timezone.now(), **values},
+        **{"concurrency_key": "account-7", **values},
     )
 
 
@@ -135,6 +138,21 @@ def unique_lock(**values):
     )
 
 
+def rate_bucket(**values):
+    given = {"level": 1.0, "counted_at": timezone.now()}
+    return RateBucket.objects.create(**{"key": uuid4().hex, **given, **values})
+
+
+def task_pause(**values):
+    return TaskPause.objects.create(
+        **{"task_path": f"{TASK}-{uuid4().hex[:8]}", **values}
+    )
+
+
+def tuning(**values):
+    return Tuning.objects.create(**{"process_id": uuid4(), "threads": 5, **values})
+
+
 # A job alone would be lost, so it comes with the row that tells where it stands.
 MAKERS = {
     Job: lambda: ready().job,
@@ -153,6 +171,9 @@ MAKERS = {
     Semaphore: semaphore,
     UniqueLock: unique_lock,
     Cancellation: cancellation,
+    RateBucket: rate_bucket,
+    TaskPause: task_pause,
+    Tuning: tuning,
 }
 
 _FAILURE = {

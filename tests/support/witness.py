@@ -20,7 +20,12 @@ class Execution:
 class Witness:
     """Reads what was told; `environment` and `options` make supervisors tell it."""
 
-    options = {"task_modules": ["tests.testapp.witnessed_tasks"]}
+    options = {
+        "task_modules": [
+            "tests.testapp.witnessed_tasks",
+            "tests.testapp.limited_tasks",
+        ]
+    }
 
     def __init__(self, folder):
         self.path = Path(folder) / "witness"

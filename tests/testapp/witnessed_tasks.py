@@ -69,6 +69,12 @@ def store(label):
     tell("ends", label)
 
 
+@task(rate_limit="100/s")
+def limited(label):
+    """Begins a hundred times a second, and no more."""
+    tell("begins", label)
+
+
 @task
 def store_once(label):
     """Uses the database, and fails with it."""

@@ -11,10 +11,8 @@ from django.db import Error
 
 from robust_queue import doctor, logs
 from robust_queue.aliases import database_to_serve
-from robust_queue.compat import InvalidTask
 from robust_queue.configuration import current
 from robust_queue.exceptions import NoQueueError
-from robust_queue.lifecycle.pause import pause, resume
 from robust_queue.management.choices import (
     Choices,
     add_choices,
@@ -60,8 +58,6 @@ class Command(BaseCommand):
         verbs = parser.add_subparsers(
             dest="verb", metavar="VERB", title="verbs", required=False
         )
-        for verb, text in _ON_A_QUEUE.items():
-            verbs.add_parser(verb, help=text).add_argument("queue", metavar="QUEUE")
         examine = verbs.add_parser("doctor", help="tell what looks wrong")
         examine.add_argument(
             "--deep",
@@ -94,8 +90,6 @@ class Command(BaseCommand):
         match options["verb"]:
             case None:
                 self._run(database, options)
-            case "pause" | "resume" as verb:
-                self._tell(verb, database, options["queue"])
             case "doctor":
                 self._examine(database, deep=options["deep"])
             case verb:
@@ -123,14 +117,6 @@ class Command(BaseCommand):
             write=self.stdout.write,
         )
 
-    def _tell(self, verb: str, database: str, queue: str) -> None:
-        try:
-            changed = _VERBS[verb](database, queue)
-        except InvalidTask as error:
-            raise CommandError(str(error)) from error
-        before = "" if changed else " already"
-        self.stdout.write(f"Queue {queue!r} is{before} {_STATES[verb]}.")
-
     def _examine(self, database: str, *, deep: bool) -> None:
         findings = doctor.examine(database, deep=deep)
         for finding in findings:
@@ -139,14 +125,6 @@ class Command(BaseCommand):
             raise CommandError("Not everything is as it should be.")
         if not findings:
             self.stdout.write("Everything is as it should be.")
-
-
-_ON_A_QUEUE = {
-    "pause": "stop giving out jobs of a queue; what runs goes on",
-    "resume": "give out jobs of a paused queue again",
-}
-_VERBS = {"pause": pause, "resume": resume}
-_STATES = {"pause": "paused", "resume": "open"}
 
 
 def _plan(database: str, choices: Choices) -> Plan:

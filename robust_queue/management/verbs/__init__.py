@@ -5,7 +5,20 @@ from typing import Any, Protocol
 
 from django.core.management.base import OutputWrapper
 
-from . import cancel, clear, discard, failures, rerun, retry
+from . import (
+    cancel,
+    clear,
+    clear_queue,
+    discard,
+    failures,
+    pause,
+    queues,
+    rerun,
+    resume,
+    retry,
+    tune,
+    workers,
+)
 
 
 class Verb(Protocol):
@@ -20,6 +33,12 @@ class Verb(Protocol):
 
 
 VERBS: dict[str, Verb] = {
+    "queues": queues,
+    "pause": pause,
+    "resume": resume,
+    "clear-queue": clear_queue,
+    "workers": workers,
+    "tune": tune,
     "failures": failures,
     "retry": retry,
     "rerun": rerun,

@@ -117,7 +117,7 @@ def _to_all(
         out.write(f"{jobs(number, wanted)} would be {change.done}.")
         return
     out.write(f"{jobs(number, wanted)} to be {change.done}.")
-    if not options["yes"] and not _is_agreed(change, number, out):
+    if not options["yes"] and not is_agreed(change, number, out):
         raise CommandError(f"Nothing was {change.done}.")
     progress = Progress(out, number)
     tally = change.matching(database, wanted, on_progress=progress.show)
@@ -125,7 +125,7 @@ def _to_all(
     out.write(_outcome(change, tally))
 
 
-def _is_agreed(change: Change, number: int, out: OutputWrapper) -> bool:
+def is_agreed(change: Change, number: int, out: OutputWrapper) -> bool:
     """Is it small, or can it be undone, or is there nobody to ask, or do they agree?"""
     if not change.is_final or number < LARGE:
         return True

@@ -77,8 +77,8 @@ class Isolated(Lane):
 
     # ── For the main thread ────────────────────────────────────────────────────
 
-    def reserve(self, claim: Claim) -> Held:
-        held = super().reserve(claim)
+    def reserve(self, claim: Claim, *, counts: bool = True) -> Held:
+        held = super().reserve(claim, counts=counts)
         self._reserved[held] = timezone.now()
         return held
 

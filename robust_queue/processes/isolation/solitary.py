@@ -28,6 +28,7 @@ from robust_queue.context import Running, enter
 from robust_queue.lifecycle.failure import message_of
 from robust_queue.lifecycle.perform import Attempt, Performed, begin
 from robust_queue.lifecycle.policy import terms_for
+from robust_queue.lifecycle.unique import unlock_at_start
 from robust_queue.processes import titles
 from robust_queue.processes.connections import clean_up_after_task, prepare_for_task
 from robust_queue.processes.coroutines import is_coroutine
@@ -156,6 +157,7 @@ class Solitary:
         )
         try:
             enter(claim, running)
+            unlock_at_start(claim, database=self._terms.database)
             begun = begin(
                 claim,
                 database=self._terms.database,

@@ -1,0 +1,86 @@
+"""The workers of a database that are alive, as they tell of themselves."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Count
+
+from robust_queue.configuration import WorkerConfiguration, current
+from robust_queue.exceptions import TuningError
+from robust_queue.models import ClaimedExecution, Process
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerStatus:
+    """A worker: where it runs, what it serves, and how much it has at hand."""
+
+    id: UUID
+    name: str
+    hostname: str
+    pid: int
+    queues: tuple[str, ...]
+    threads: int
+    # Jobs that it runs, or has taken to run next.
+    busy: int = 0
+    # How far it can grow.
+    most_threads: int
+    # What of this an operator has wished for.
+    tuned: Mapping[str, Any]
+
+
+def workers(database: str) -> list[WorkerStatus]:
+    """Those that have been heard of lately, by name."""
+    alive = Process.objects.using(database).filter(kind="Worker")
+    alive = alive.heard_within(current().process_alive_threshold)
+    claims = ClaimedExecution.objects.using(database).order_by().values("process_id")
+    counts = claims.annotate(n=Count("pk")).values_list("process_id", "n")
+    busy = dict(counts)
+    return [_status(each, busy.get(each.pk, 0)) for each in alive.order_by("name")]
+
+
+def worker(database: str, named: UUID | str) -> WorkerStatus:
+    """The one of that id or name; the beginning of a name will do if it is one's only.
+
+    None, or several, are a TuningError.
+    """
+    known = workers(database)
+    found = [each for each in known if str(named) in {str(each.id), each.name}]
+    found = found or [each for each in known if each.name.startswith(str(named) or " ")]
+    if len(found) == 1:
+        return found[0]
+    names = ", ".join(each.name for each in found or known) or "none"
+    which = "Several workers begin with" if found else "No live worker is called"
+    raise TuningError(f"{which} {str(named)!r}. There are: {names}.")
+
+
+def _status(process: Process, busy: int) -> WorkerStatus:
+    facts = _facts(process.metadata)
+    threads = _number(facts.get("threads"), WorkerConfiguration().threads)
+    queues, tuned = facts.get("queues"), facts.get("tuned")
+    return WorkerStatus(
+        id=process.pk,
+        name=process.name,
+        hostname=process.hostname,
+        pid=process.pid,
+        queues=tuple(map(str, queues)) if isinstance(queues, list) else (),
+        threads=threads,
+        busy=busy,
+        most_threads=_number(facts.get("most_threads"), threads),
+        tuned=tuned if isinstance(tuned, dict) else {},
+    )
+
+
+def _facts(metadata: str) -> dict[str, Any]:
+    """What it has told of itself, which another version may have told otherwise."""
+    try:
+        facts = json.loads(metadata)
+    except ValueError:
+        return {}
+    return facts if isinstance(facts, dict) else {}
+
+
+def _number(told: object, otherwise: int) -> int:
+    return told if type(told) is int else otherwise

@@ -1,0 +1,39 @@
+"""``manage.py robust_queue workers``: who is alive, and what it does."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import OutputWrapper
+
+from robust_queue.lifecycle.workers import workers
+
+from .tables import table
+
+HELP = "list live workers: their queues, their threads, and how busy they are"
+
+TITLES = ("WORKER", "HOST", "QUEUES", "THREADS", "BUSY", "TUNED")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """There is nothing to choose."""
+
+
+def run(database: str, options: dict[str, Any], out: OutputWrapper) -> None:
+    """List them."""
+    found = workers(database)
+    if not found:
+        out.write("No worker is alive.")
+        return
+    rows = [
+        (
+            each.name,
+            each.hostname,
+            ",".join(each.queues),
+            each.threads,
+            each.busy,
+            ", ".join(each.tuned),
+        )
+        for each in found
+    ]
+    for line in table(TITLES, rows):
+        out.write(line)
