@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Annotated, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from django.conf import settings
 from django.core.signals import setting_changed
@@ -18,30 +18,27 @@ from robust_queue.defaults import QueueDefaults, TaskDefaults
 from robust_queue.exceptions import ConfigurationError
 from robust_queue.flow.queues import QueueConfiguration, QueueConfigurations
 from robust_queue.policies import Policy
+from robust_queue.roles import (
+    DispatcherConfiguration,
+    Dispatchers,
+    WorkerConfiguration,
+    Workers,
+)
 from robust_queue.rules import (
     Age,
     AgeOrNever,
-    BytesOrNone,
     Count,
-    CountOrNone,
-    Crew,
-    CrewOrDefault,
-    CrewOrNone,
     Database,
     Databases,
     File,
     Flag,
     Handler,
     Interval,
-    IntervalOrNone,
-    Isolation,
-    Members,
     Mode,
     Modules,
     Order,
     PriorityOrder,
     Problems,
-    Queues,
     RunMode,
     dict_problems,
     form_problems,
@@ -51,67 +48,29 @@ from robust_queue.rules import (
     silence_problems,
 )
 from robust_queue.sources import MODULE_SETTINGS, assigned, setting, setting_place
+from robust_queue.timetable import RecurringTaskConfiguration, Timetable
+
+__all__ = [
+    "MODULE_SETTINGS",
+    "BackendOptions",
+    "Configuration",
+    "ConfigurationOptions",
+    "DispatcherConfiguration",
+    "PriorityOrder",
+    "QueueConfiguration",
+    "RecurringTaskConfiguration",
+    "RunMode",
+    "WorkerConfiguration",
+    "backend_option_problems",
+    "backend_options",
+    "current",
+    "module_attribute",
+    "options_path",
+    "path_of",
+    "problems",
+]
 
 Values = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerConfiguration:
-    """Which queues a worker serves, and how many tasks it runs in which way."""
-
-    queues: Queues = ("*",)
-    threads: Crew = 3
-    coroutines: CrewOrNone = 100
-    processes: Crew = 1
-    polling_interval: Interval = timedelta(seconds=0.1)
-    max_tasks: CountOrNone = None
-    max_rss: BytesOrNone = None
-    isolation: Isolation = "thread"
-    isolated: CrewOrDefault = None
-    memory_limit: BytesOrNone = None
-    cpu_limit: IntervalOrNone = None
-
-    def __post_init__(self) -> None:
-        normalise(self)
-
-    @property
-    def most_isolated(self) -> int:
-        """How many tasks may run in processes of their own at a time."""
-        return self.threads if self.isolated is None else self.isolated
-
-    @property
-    def patterns(self) -> tuple[str, ...]:
-        """What is served, in order: exact names, prefixes such as ``mail*``, ``*``."""
-        return tuple(queue for queue in self.queues if "*" not in queue[:-1])
-
-    @property
-    def ignored_patterns(self) -> tuple[str, ...]:
-        """What matches nothing, because its ``*`` is not at the end."""
-        return tuple(queue for queue in self.queues if "*" in queue[:-1])
-
-    def serves(self, queue: str) -> bool:
-        """Tell whether this worker ever takes jobs of the queue."""
-        prefixes = tuple(name[:-1] for name in self.patterns if name.endswith("*"))
-        return queue in self.patterns or queue.startswith(prefixes)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DispatcherConfiguration:
-    """How often due jobs are made ready, and blocked ones looked after."""
-
-    polling_interval: Interval = timedelta(seconds=1)
-    batch_size: Count = 500
-    concurrency_maintenance: Flag = True
-    concurrency_maintenance_interval: Interval = timedelta(seconds=600)
-
-    def __post_init__(self) -> None:
-        normalise(self)
-
-
-Workers = Annotated[Sequence[WorkerConfiguration] | None, Members(WorkerConfiguration)]
-Dispatchers = Annotated[
-    Sequence[DispatcherConfiguration] | None, Members(DispatcherConfiguration)
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +102,10 @@ class ConfigurationOptions:
     task_defaults: TaskDefaults = field(default_factory=Policy)
     queue_defaults: QueueDefaults = field(default_factory=dict, hash=False)
     queues: QueueConfigurations = field(default_factory=dict, hash=False)
+    recurring_tasks: Timetable = field(default_factory=dict, hash=False)
+    recurring_grace: Interval = timedelta(minutes=1)
+    retire_recurring_tasks_after: Interval = timedelta(hours=1)
+    clear_recurring_executions_after: Age = timedelta(days=30)
     timeout_grace: Interval = timedelta(seconds=5)
     on_thread_error: Handler = None
     _given: frozenset[str] = field(init=False, repr=False, compare=False)
@@ -182,6 +145,7 @@ class Configuration:
     WorkerConfiguration = WorkerConfiguration
     DispatcherConfiguration = DispatcherConfiguration
     QueueConfiguration = QueueConfiguration
+    RecurringTaskConfiguration = RecurringTaskConfiguration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

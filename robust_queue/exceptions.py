@@ -87,6 +87,10 @@ class TaskDiscarded(RobustQueueError):  # noqa: N818
     """The job was in conflict with another one, and is to be discarded then."""
 
 
+class RecurringTaskError(RobustQueueError):
+    """What was asked of a recurring task cannot be done, and why."""
+
+
 class TaskExpired(RobustQueueError):  # noqa: N818
     """The job came to run after its ``deadline``, when it was of no use any more."""
 

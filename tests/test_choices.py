@@ -244,7 +244,6 @@ class TestTheCommand:
         ("options", "cause"),
         [
             ({"only": ["scheduler"], "skip_recurring": True}, "scheduler is left out"),
-            ({"only": ["scheduler"]}, "no task recurs"),
             ({"only": ["workers"]}, "no worker"),
         ],
     )
@@ -256,3 +255,11 @@ class TestTheCommand:
         with pytest.raises(CommandError, match=cause) as refused:
             call_command("robust_queue", **options, dry_run=True)
         assert "--skip-recurring" in str(refused.value)
+
+    def test_a_scheduler_alone_waits_for_what_is_made_to_recur(
+        self, settings, monkeypatch, capsys
+    ):
+        settings.ROBUST_QUEUE = {"workers": []}
+        monkeypatch.setattr(recurrence, "_declared", [])
+        call_command("robust_queue", only=["scheduler"], dry_run=True)
+        assert "until a task is made to recur" in capsys.readouterr().out

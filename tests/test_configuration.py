@@ -93,6 +93,10 @@ class TestDefaults:
             "task_defaults": asdict(Policy()),
             "queue_defaults": {},
             "queues": {},
+            "recurring_tasks": {},
+            "recurring_grace": MINUTE,
+            "retire_recurring_tasks_after": timedelta(hours=1),
+            "clear_recurring_executions_after": timedelta(days=30),
             "timeout_grace": timedelta(seconds=5),
             "on_thread_error": None,
         }

@@ -84,7 +84,7 @@ def _watch(race: Race, tell: Callable[[str], None]) -> None:
         race.look_around()
         for line in race.news():
             tell(line)
-        if time.monotonic() >= next_kill and race.bad.kill_a_worker():
+        if time.monotonic() >= next_kill and race.bad.kill_one("Worker"):
             race.kills += 1
             tell("          -- the bad worker is killed --")
             next_kill = time.monotonic() + random.uniform(*PAUSE_BETWEEN_KILLS)  # noqa: S311

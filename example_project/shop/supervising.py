@@ -31,16 +31,18 @@ class Supervisor:
 
     def workers(self) -> list[Process]:
         """Its workers, as they have registered themselves."""
-        own = Process.objects.filter(kind="Supervisor", pid=self._process.pid)
-        return list(
-            Process.objects.filter(kind="Worker", supervisor_id__in=own.values("pk"))
-        )
+        return self._children("Worker")
 
-    def kill_a_worker(self) -> bool:
-        """End a worker of it as a crash would; False if none is up."""
-        for worker in self.workers():
+    def _children(self, kind: str) -> list[Process]:
+        own = Process.objects.filter(kind="Supervisor", pid=self._process.pid)
+        children = Process.objects.filter(supervisor_id__in=own.values("pk"))
+        return list(children.filter(kind=kind))
+
+    def kill_one(self, kind: str) -> bool:
+        """End a child of that kind as a crash would; False if none is up."""
+        for child in self._children(kind):
             try:
-                os.kill(worker.pid, signal.SIGKILL)
+                os.kill(child.pid, signal.SIGKILL)
             except ProcessLookupError:
                 continue
             return True

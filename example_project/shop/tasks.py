@@ -14,7 +14,14 @@ from typing import Any
 from django.db.models import Count, Sum
 from django.utils import timezone
 
-from robust_queue import Concurrency, Unique, exponential, storable, task
+from robust_queue import (
+    Concurrency,
+    Unique,
+    exponential,
+    recurring,
+    storable,
+    task,
+)
 from robust_queue.compat import TaskContext
 
 from .models import Order
@@ -159,3 +166,16 @@ def greet_customer(name: str) -> str:
 def call_courier(parcel: int) -> str:
     """The courier's machine answers ten times a second at most."""
     return f"parcel {parcel} is announced"
+
+
+@recurring(schedule="0 3 * * *", key="tidy up", timezone="Europe/Madrid")
+@task(queue_name="reports")
+def forget_old_carts() -> str:
+    """Every night at three, whatever becomes of the clocks."""
+    return "No cart is older than a week"
+
+
+@task
+def strike_bell() -> str:
+    """Recurs as soon as somebody says so."""
+    return "Ding"

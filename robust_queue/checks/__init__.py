@@ -69,17 +69,18 @@ def check_configuration(app_configs: Any = None, **kwargs: Any) -> list[CheckMes
 
 
 def check_recurring_tasks(app_configs: Any = None, **kwargs: Any) -> list[CheckMessage]:
-    """Judge what is declared with ``@recurring``, wherever tasks are declared."""
+    """Judge what is declared with ``@recurring``, and what stands in the settings."""
     if configuration.problems():
         return []  # it cannot be told where to look
     places: dict[str, list[str]] = {}
     for each in recurrence.declared():
         places.setdefault(each.key, []).append(each.place)
-    return [
+    twice = [
         messages.key_declared_twice(key, found)
         for key, found in places.items()
         if len(found) > 1
     ]
+    return [*twice, *(messages.cannot_recur(*each) for each in recurrence.troubles())]
 
 
 def check_databases(

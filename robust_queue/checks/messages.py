@@ -81,6 +81,14 @@ def partitions_unknown(path: str, error: Exception) -> CheckMessage:
     )
 
 
+def cannot_recur(path: str, error: Exception) -> CheckMessage:
+    return _error(
+        "E010",
+        f"{path} makes no sense: {type(error).__name__}: {error}",
+        "Until that is mended, it is left out by every scheduler.",
+    )
+
+
 def transactions_deferred(alias: str) -> CheckMessage:
     return _warning(
         "W001",

@@ -4,7 +4,7 @@ The quick examination asks what an operator would ask first: who is alive, who s
 what, what waits in vain. The deep one asks the guarantees of every row.
 """
 
-from . import activity, foundation, invariants, unique_locks
+from . import activity, foundation, invariants, recurring, unique_locks
 from .findings import Finding
 
 __all__ = ["Finding", "examine"]
@@ -19,7 +19,9 @@ def examine(database: str, *, deep: bool) -> list[Finding]:
     unusable = foundation.examine(database)
     if unusable:
         return unusable  # every other question would fail for the same reason
-    found = list(activity.examine(database))
+    found = [*activity.examine(database), *recurring.examine(database)]
     if deep:
-        found += [*invariants.examine(database), *unique_locks.examine(database)]
+        found += invariants.examine(database)
+        found += unique_locks.examine(database)
+        found += recurring.examine_deeply(database)
     return found

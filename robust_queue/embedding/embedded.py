@@ -21,7 +21,7 @@ from robust_queue.configuration import (
 )
 from robust_queue.exceptions import RobustQueueError
 from robust_queue.lifecycle.install import recurrences_of
-from robust_queue.processes.assembly import family_of, notices, seats_of
+from robust_queue.processes.assembly import family_of, notices, reserve_of, seats_of
 from robust_queue.processes.supervisor import Supervisor
 from robust_queue.reports import report
 from robust_queue.rules import RunMode
@@ -124,8 +124,11 @@ class Embedded:
         registry.discover()
         for line in notices(options):
             logger.warning("%s", line)
-        seats = seats_of(database, options, recurrences_of(database))
-        return Supervisor(database, seats, family=family_of(options))
+        recurrences = recurrences_of(database)
+        seats = seats_of(database, options, recurrences)
+        reserve = reserve_of(database, recurrences)
+        family = family_of(options)
+        return Supervisor(database, seats, family=family, reserve=reserve)
 
     def _options(self) -> ConfigurationOptions:
         given: dict[str, Any]

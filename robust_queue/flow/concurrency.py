@@ -1,6 +1,6 @@
 """Concurrency: at most so many of a kind run at a time."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal, TypeAlias, get_args
@@ -15,6 +15,10 @@ OnConflict: TypeAlias = Literal["block", "discard"]
 
 MOST = 1_000_000
 JOINED_LENGTH = 1024
+
+# The group of runs of recurring tasks that wait for each other. No path of a task is
+# like that.
+TURNS = "recurring task"
 
 # Where a function keeps what was declared of it before it became a task.
 _ATTRIBUTE = "_robust_queue_concurrency"
@@ -87,11 +91,15 @@ def keys_of(task: AnyTask, args: Sequence[Any], kwargs: Mapping[str, Any]) -> st
     """The keys of a call of this task, as its job's row has them."""
     limits: Sequence[Concurrency] = getattr(task, "concurrency", None) or ()
     found = {key for each in limits for key in _keys(each, task, args, kwargs)}
+    return _joined(found, task.module_path)
+
+
+def _joined(found: Collection[str], whose: str) -> str:
     joined = keys.SEPARATOR.join(sorted(found))
     if len(joined) > JOINED_LENGTH:
         raise InvalidTask(
-            f"{task.module_path}: {len(found)} concurrency keys are too many, or too "
-            f"long: together they may have {JOINED_LENGTH} characters."
+            f"{whose}: {len(found)} concurrency keys are too many, or too long: "
+            f"together they may have {JOINED_LENGTH} characters."
         )
     return joined
 
@@ -110,6 +118,8 @@ def _keys(
 
 def limit_of(task: AnyTask | None, key: str) -> int | None:
     """How many may run at a time as the task declares it; None: it says nothing."""
+    if key.startswith(f"{TURNS}/"):
+        return 1
     limits: Sequence[Concurrency] = getattr(task, "concurrency", None) or ()
     if task is None or not limits:
         return None
@@ -119,6 +129,12 @@ def limit_of(task: AnyTask | None, key: str) -> int | None:
     # The name of one group may be the beginning of another's.
     about.sort(key=lambda each: len(each.group or task.module_path))
     return about[-1].limit if about else None
+
+
+def with_turn(joined: str, recurring_key: str) -> str:
+    """The keys of a job, and the one that lets runs of a recurring task take turns."""
+    turn = keys.key_of(TURNS, recurring_key)
+    return _joined({*keys.split(joined), turn}, recurring_key)
 
 
 def declared_under(function: Any) -> tuple[Concurrency, ...]:

@@ -14,6 +14,7 @@ from robust_queue.stores import store_for
 from robust_queue.stores.clearing import State
 from robust_queue.stores.rows import EndedJob, Milestone
 
+from .history import complete_before_clearing
 from .keep import rules
 from .moments import as_stored
 
@@ -124,6 +125,8 @@ def walk(
             return
         due = [each for each in found if is_due(each)]
         ids = [each.job_id for each in due]
+        if is_real:
+            complete_before_clearing(database, ids)
         cleared = store.clear(state, ids, before=before) if is_real else set(ids)
         yield Batch(walked=found, due=due, cleared=cleared)
         if len(found) < limit:

@@ -1,7 +1,7 @@
-"""Instants of recurring tasks ──▶ gone, long after the jobs that they became.
+"""Instants of recurring tasks ──▶ gone, mostly long after the jobs that they became.
 
-They are what keeps an instant from being enqueued twice, should a clock or a cursor be
-set back. Nobody sets them back by a day.
+They are the history, and they are what keeps an instant from being enqueued twice,
+should a clock or a cursor be set back. Nobody sets them back by two days.
 """
 
 from collections.abc import Iterator
@@ -14,8 +14,7 @@ from robust_queue.configuration import current
 from robust_queue.models import Job, RecurringExecution
 
 BATCH_SIZE = 500
-# Than a job is kept by default.
-LONGER = timedelta(days=1)
+LEAST = timedelta(days=2)
 
 
 class Instants:
@@ -30,7 +29,8 @@ class Instants:
 
     def forget(self, now: datetime) -> Iterator[None]:
         """Delete those that are old and whose jobs are gone, a batch at a time."""
-        before = now - LONGER - min(current().clear_finished_jobs_after, LONGEST_DELAY)
+        kept = max(current().clear_recurring_executions_after, LEAST)
+        before = now - min(kept, LONGEST_DELAY)
         while found := self._older(before):
             self._delete(found)
             self._last_seen = found[-1].pk

@@ -26,6 +26,7 @@ from .calls import as_told, callable_of, is_kept, make_room, stored
 from .failure import describe
 from .moments import later
 from .policy import Terms, terms_for
+from .recurred import is_of_history
 from .unique import unlock_at_start
 
 # Calls a function with these arguments.
@@ -244,7 +245,7 @@ class Attempt:
                 concurrency_key=claim.concurrency_key,
                 unique_key=claim.unique_key,
                 result=text,
-                keep=is_kept(policy, options),
+                keep=is_kept(policy, options) or is_of_history(claim),
             )
         )
 

@@ -1,55 +1,154 @@
-"""A schedule ──▶ a job, once per instant, however many schedulers there are.
+"""A schedule ──▶ jobs, one per instant, however many schedulers there are.
 
-The cursor ``next_run_at`` is the instant that comes next. Whoever moves it on makes the
-job, in the same transaction. What is recorded is the instant from the cursor, never the
-clock at firing, so a clock that steps back repeats nothing.
+The cursor ``next_run_at`` is the instant that comes next. Whoever has locked the row
+moves it on and makes the job, in the same transaction. What is recorded is the instant
+of the schedule, never the clock at firing, so a clock that steps back repeats nothing.
 """
 
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from functools import partial
-from uuid import UUID
+from typing import NamedTuple
 
-from django.conf import settings
-from django.db import (
-    Error,
-    InterfaceError,
-    OperationalError,
-    connections,
-    transaction,
-)
-from django.db.models import Min, QuerySet
+from django.db import Error, connections, transaction
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from robust_queue import registry
-from robust_queue.aliases import database_of
-from robust_queue.arguments import load_call
-from robust_queue.compat import AnyTask
-from robust_queue.exceptions import EnqueueError
+from robust_queue.configuration import current
 from robust_queue.models import RecurringExecution, RecurringTask
-from robust_queue.schedules import Schedule
+from robust_queue.models.recurring import Outcome, Overlap
 from robust_queue.stores.conflicts import retried
 
+from .hand_in import Tick, hand_in
+from .left_out import entry_of, write_left_out
+from .selection import standing
+from .ticks import Verdict, decide
+
 logger = logging.getLogger("robust_queue")
+
+BATCH_SIZE = 500
+_ENDED = ("finished", "failed")
+
+
+def recur(
+    database: str,
+    *,
+    now: datetime | None = None,
+    declared: Collection[str] | None = None,
+) -> int:
+    """Enqueue every enabled recurring task that is due; return how many jobs.
+
+    Of those that stand in code or settings only the ``declared`` ones, if that is said:
+    what another release declares is left to that. A task that cannot be enqueued is
+    logged, and its instant is over. An error of the database is raised, after the other
+    tasks had their turn, and the instant stays due.
+    """
+    moment = now or timezone.now()
+    fired, is_full = 0, True
+    while is_full:
+        due = _due(database, moment, declared)
+        try:
+            batch = _fire(database, due[:BATCH_SIZE], moment)
+        except Error:
+            if _is_out_of_reach(database):
+                raise
+            return fired + _one_by_one(database, due, moment)
+        fired += batch.fired
+        is_full = batch.taken == BATCH_SIZE
+    return fired
+
+
+def next_instant(
+    database: str, *, declared: Collection[str] | None = None
+) -> datetime | None:
+    """When the next recurring task is due; None if there is none. One statement."""
+    rows = _enabled(database, declared).order_by("next_run_at")
+    found: datetime | None = rows.values_list("next_run_at", flat=True).first()
+    return found
+
+
+def anything_made_at_run_time(database: str) -> bool:
+    """Does anything recur that stands neither in code nor in the settings?"""
+    return RecurringTask.objects.using(database).filter(static=False).exists()
+
+
+def _enabled(
+    database: str, declared: Collection[str] | None
+) -> QuerySet[RecurringTask]:
+    rows = RecurringTask.objects.using(database).filter(enabled=True)
+    rows = rows.filter(next_run_at__isnull=False)
+    if declared is None:
+        return rows
+    return rows.filter(Q(static=False) | Q(key__in=declared))
+
+
+def _due(
+    database: str, now: datetime, declared: Collection[str] | None
+) -> QuerySet[RecurringTask]:
+    due = _enabled(database, declared).filter(next_run_at__lte=now)
+    return due.order_by("next_run_at", "pk")
 
 
 # ── Firing ─────────────────────────────────────────────────────────────────────
 
 
-def recur(database: str, *, now: datetime | None = None) -> int:
-    """Enqueue every enabled recurring task that is due; return how many.
+class _Batch(NamedTuple):
+    taken: int
+    fired: int
 
-    Instants that were missed since the last one are made up for by one run. A task that
-    cannot be enqueued is logged and its instant is over. An error of the database is
-    raised, after the other tasks had their turn, and the instant stays due.
-    """
-    moment = now or timezone.now()
+
+def _fire(
+    database: str,
+    due: QuerySet[RecurringTask],
+    now: datetime,
+    *,
+    is_alone: bool = False,
+) -> _Batch:
+    return retried(database, partial(_take, database, due, now, is_alone=is_alone))
+
+
+def _take(
+    database: str, due: QuerySet[RecurringTask], now: datetime, *, is_alone: bool
+) -> _Batch:
+    """Lock rows, make the jobs of their instants, and move the cursors on."""
+    with transaction.atomic(using=database):
+        # Rows that another scheduler is about to fire are none of ours. Where nothing
+        # can be locked there is one writer, and whoever comes second has to look again.
+        features = connections[database].features
+        skips = features.has_select_for_update_skip_locked
+        rows = list(due.select_for_update(skip_locked=skips))
+        judged = [(row, _judge(row, now)) for row in rows]
+        ticks = [Tick(row, at) for row, verdict in judged for at in verdict.runs]
+        entries = _made(database, ticks, is_alone=is_alone)
+        skipped = [
+            entry_of(row.key, each)
+            for row, verdict in judged
+            for each in verdict.skipped
+        ]
+        _write_down(database, [*entries, *skipped])
+        _move_on(database, judged)
+    # What has become of an instant of another backend is not ours to tell.
+    told = {Outcome.ENQUEUED, Outcome.HANDED_OVER}
+    return _Batch(len(rows), sum(each.outcome in told for each in entries))
+
+
+def _judge(row: RecurringTask, now: datetime) -> Verdict:
+    try:
+        return decide(row, now=now, grace=current().recurring_grace)
+    except ValueError:
+        logger.exception("Recurring task %r has no sensible schedule.", row.key)
+        at = row.next_run_at
+        return Verdict(runs=[at] if at else [], next_run_at=None)
+
+
+def _one_by_one(database: str, due: QuerySet[RecurringTask], now: datetime) -> int:
+    """Find out whose error it was, so that only they have to suffer from it."""
     fired, trouble = 0, None
-    for tick in _due(database, moment):
+    for pk in list(due.values_list("pk", flat=True)):
         try:
-            fired += retried(database, partial(_fire, database, tick, moment))
+            alone = due.filter(pk=pk)
+            fired += _fire(database, alone, now, is_alone=True).fired
         except Error as error:
             if _is_out_of_reach(database):
                 raise
@@ -59,138 +158,76 @@ def recur(database: str, *, now: datetime | None = None) -> int:
     return fired
 
 
-def next_instant(database: str) -> datetime | None:
-    """When the next recurring task is due; None if there is none."""
-    found: datetime | None = _enabled(database).aggregate(at=Min("next_run_at"))["at"]
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Tick:
-    """A recurring task and the instant that its cursor had when it was read."""
-
-    task: RecurringTask
-    run_at: datetime
-
-
-def _due(database: str, now: datetime) -> list[_Tick]:
-    due = _enabled(database).filter(next_run_at__lte=now)
-    rows = due.order_by("next_run_at", "pk")
-    return [_Tick(row, row.next_run_at) for row in rows if row.next_run_at]
-
-
-def _enabled(database: str) -> QuerySet[RecurringTask]:
-    return RecurringTask.objects.using(database).filter(enabled=True)
-
-
-def _fire(database: str, tick: _Tick, now: datetime) -> bool:
-    """Move the cursor on and make the job of its instant: both or neither."""
-    with transaction.atomic(using=database):
-        if not _advance(database, tick, now) or _has_run(database, tick):
-            return False
-        try:
-            # A failed enqueue must not undo the step of the cursor.
-            with transaction.atomic(using=database):
-                job_id = _enqueue(database, tick)
-        except Exception as error:
-            _raise_if_transient(error)
-            _log_failure(tick, error)
-            return False
-        RecurringExecution.objects.using(database).create(
-            task_key=tick.task.key, run_at=tick.run_at, job_id=job_id
-        )
-        return True
-
-
-def _advance(database: str, tick: _Tick, now: datetime) -> bool:
-    """Compare and set: of several schedulers one succeeds."""
-    as_it_was_read = _enabled(database).filter(
-        pk=tick.task.pk, next_run_at=tick.run_at, schedule=tick.task.schedule
-    )
-    return bool(as_it_was_read.update(next_run_at=_following(tick, now)))
-
-
-def _following(tick: _Tick, now: datetime) -> datetime | None:
-    try:
-        # Behind the instant and the clock: what lies between was missed.
-        return next_run(Schedule(tick.task.schedule), max(tick.run_at, now))
-    except ValueError:
-        logger.exception("Recurring task %r has no sensible schedule.", tick.task.key)
-        return None
-
-
-def _has_run(database: str, tick: _Tick) -> bool:
-    # A cursor can be set back, by a change of the schedule there and back again.
-    executions = RecurringExecution.objects.using(database)
-    return executions.filter(task_key=tick.task.key, run_at=tick.run_at).exists()
-
-
-def _enqueue(database: str, tick: _Tick) -> UUID | None:
-    """Make the job; return its id if this database keeps it.
-
-    Another backend may be slow, or run the task at once. It has its turn when the
-    instant is recorded, so that it is never asked twice, although perhaps not at all.
-    """
-    row = tick.task
-    task = registry.resolve(row.task_path).using(
-        queue_name=row.queue_name or None, priority=row.priority
-    )
-    args, kwargs = load_call(row.arguments)
-    if kept_in(task) == database:
-        job_id = UUID(task.enqueue(*args, **kwargs).id)
-        return None if _is_anothers(database, task, job_id) else job_id
-    hand_over = partial(_hand_over, tick, partial(task.enqueue, *args, **kwargs))
-    transaction.on_commit(hand_over, using=database)
-    return None
-
-
-def _is_anothers(database: str, task: AnyTask, job_id: UUID) -> bool:
-    """Is it the job of another instant, which a unique task was still at?"""
-    executions = RecurringExecution.objects.using(database)
-    is_unique = getattr(task, "unique", None) is not None
-    return is_unique and executions.filter(job_id=job_id).exists()
-
-
-def _hand_over(tick: _Tick, enqueue: Callable[[], object]) -> None:
-    try:
-        enqueue()
-    except Exception as error:
-        _log_failure(tick, error)
-
-
-def _log_failure(tick: _Tick, error: Exception) -> None:
-    logger.error(
-        "Recurring task %r could not be enqueued for %s.",
-        tick.task.key,
-        tick.run_at,
-        exc_info=error,
-    )
-
-
-def _raise_if_transient(error: Exception) -> None:
-    """Let the scheduler try again what the database may accept the next time."""
-    cause = error.__cause__ if isinstance(error, EnqueueError) else error
-    if isinstance(cause, OperationalError | InterfaceError):
-        raise cause
-
-
 def _is_out_of_reach(database: str) -> bool:
     connection = connections[database]
     return connection.connection is None or not connection.is_usable()
 
 
-def next_run(schedule: Schedule, moment: datetime) -> datetime:
-    """The first instant after the moment, both as the project stores moments."""
-    zone = timezone.get_default_timezone()
-    instant = moment if settings.USE_TZ else timezone.make_aware(moment, zone)
-    while True:
-        instant = schedule.next_after(instant, zone)
-        stored = instant if settings.USE_TZ else timezone.make_naive(instant, zone)
-        # Without a zone an hour that the clock shows twice would look like the past.
-        if stored > moment:
-            return stored
+# ── Instants ───────────────────────────────────────────────────────────────────
 
 
-def kept_in(task: AnyTask) -> str | None:
-    """The database that holds the jobs of the task; None if another backend does."""
-    return database_of(task.get_backend())
+def _made(
+    database: str, ticks: Sequence[Tick], *, is_alone: bool
+) -> list[RecurringExecution]:
+    new = _without_what_has_run(database, ticks)
+    going = _going(database, [each for each in new if _minds_overlaps(each)])
+    wanted, left_out = [], []
+    for tick in new:
+        if tick.row.key in going:
+            left_out.append(_overlapping(tick, going[tick.row.key]))
+        else:
+            wanted.append(tick)
+            if _minds_overlaps(tick):
+                going[tick.row.key] = "that was enqueued at the same time"
+    return [*hand_in(database, wanted, is_alone=is_alone), *left_out]
+
+
+def _without_what_has_run(database: str, ticks: Sequence[Tick]) -> list[Tick]:
+    # A cursor can be set back: by hand, or with a key that is given again.
+    found = RecurringExecution.objects.using(database).filter(
+        task_key__in={each.row.key for each in ticks},
+        run_at__in={each.run_at for each in ticks},
+    )
+    known = set(found.values_list("task_key", "run_at"))
+    return [each for each in ticks if each.instant not in known]
+
+
+def _minds_overlaps(tick: Tick) -> bool:
+    return tick.row.overlap == Overlap.SKIP
+
+
+def _going(database: str, ticks: Sequence[Tick]) -> dict[str, str]:
+    """The keys of recurring tasks with a run that is not over, and which that is."""
+    if not ticks:
+        return {}
+    open_ones = RecurringExecution.objects.using(database).filter(
+        task_key__in={each.row.key for each in ticks},
+        outcome=Outcome.ENQUEUED,
+        job_id__isnull=False,
+    )
+    pairs = open_ones.values_list("job_id", "task_key")
+    runs = {job_id: key for job_id, key in pairs if job_id}
+    places = standing(database, list(runs))
+    return {
+        runs[job_id]: f"of job {job_id}"
+        for job_id, state in places.items()
+        if state not in _ENDED
+    }
+
+
+def _overlapping(tick: Tick, run: str) -> RecurringExecution:
+    reason = f"overlap: the run {run} was not over."
+    return tick.entry(outcome=Outcome.SKIPPED, reason=reason)
+
+
+def _write_down(database: str, entries: Sequence[RecurringExecution]) -> None:
+    runs = [each for each in entries if each.job_id is not None]
+    RecurringExecution.objects.using(database).bulk_create(runs)
+    write_left_out(database, [each for each in entries if each.job_id is None])
+
+
+def _move_on(database: str, judged: Sequence[tuple[RecurringTask, Verdict]]) -> None:
+    for row, verdict in judged:
+        row.next_run_at = verdict.next_run_at
+    moved = [row for row, _ in judged]
+    RecurringTask.objects.using(database).bulk_update(moved, ["next_run_at"])

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from django.utils import timezone
 
 from .clear import Batch, walk
+from .history import complete_history
 from .instants import Instants
 from .keep import Rule, rules
 
@@ -38,6 +39,7 @@ class Sweeps:
         """Clear what is old enough by now, a short step at a time."""
         now = timezone.now()
         self._forget_in_time(now)
+        yield from complete_history(self._database)
         cleared = 0
         for rule in rules(self._database):
             for batch in self._walk(rule, now):

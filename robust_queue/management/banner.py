@@ -115,7 +115,7 @@ def _scheduler(recurrences: Sequence[Recurrence] | None) -> str:
         return "none, recurring tasks are left to others"
     keys = ", ".join(each.key for each in recurrences[:5])
     more = f" and {len(recurrences) - 5} more" if len(recurrences) > 5 else ""  # noqa: PLR2004
-    return f"{keys}{more}" if recurrences else "none, no task recurs"
+    return f"{keys}{more}" if recurrences else "none, until a task is made to recur"
 
 
 def _orders(database: str) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Starting a supervisor: everything is looked at before the first process is forked."""
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -10,14 +10,19 @@ from robust_queue.configuration import ConfigurationOptions, current
 from robust_queue.exceptions import RobustQueueError
 from robust_queue.lifecycle.install import recurrences_of
 from robust_queue.processes import titles
-from robust_queue.processes.assembly import family_of, notices, seats_of
+from robust_queue.processes.assembly import (
+    family_of,
+    notices,
+    reserve_of,
+    seats_of,
+)
 from robust_queue.processes.emptiness import Emptiness
 from robust_queue.processes.exits import ExitCode, leave
 from robust_queue.processes.pidfile import Pidfile
-from robust_queue.processes.posts import Post
+from robust_queue.processes.posts import Post, scheduler
 from robust_queue.processes.reload import Reload, start_anew
+from robust_queue.processes.reserve import Reserve
 from robust_queue.processes.supervisor import Supervisor
-from robust_queue.recurrence import Recurrence
 from robust_queue.rules import RunMode
 
 from .banner import advice, banner
@@ -25,6 +30,13 @@ from .banner import advice, banner
 logger = logging.getLogger("robust_queue")
 
 Write = Callable[[str], object]
+
+
+NOTHING_TO_RUN = (
+    "There is nothing to run: no worker, no dispatcher, and the scheduler is left out. "
+    "Look at --only and --skip-recurring, at their variables in the environment, and "
+    "at 'workers' and 'dispatchers' in the settings."
+)
 
 
 class NothingToRunError(RobustQueueError):
@@ -41,7 +53,7 @@ class Plan(NamedTuple):
 
 def run(plan: Plan, *, pidfile: str | None, until_empty: bool, write: Write) -> int:
     """Run a supervisor and return the code that the process should exit with."""
-    told, seats = _prepared(plan)
+    told, seats, reserve = _prepared(plan)
     guard = Pidfile(pidfile) if pidfile else None
     supervisor = Supervisor(
         plan.database,
@@ -49,6 +61,7 @@ def run(plan: Plan, *, pidfile: str | None, until_empty: bool, write: Write) -> 
         family=family_of(current(), let_go=[guard.let_go] if guard else []),
         is_done=_done(plan.database, until_empty=until_empty),
         reload=Reload() if plan.reloads else None,
+        reserve=reserve,
     )
     is_default = pidfile == ConfigurationOptions().supervisor_pidfile
     with _held(guard, is_default=is_default):
@@ -72,32 +85,27 @@ def run(plan: Plan, *, pidfile: str | None, until_empty: bool, write: Write) -> 
 
 def rehearse(plan: Plan, *, write: Write) -> int:
     """Tell what would run, and return whether everything could be loaded for it."""
-    told, _ = _prepared(plan)
+    told, *_ = _prepared(plan)
     for line in told:
         write(line)
     return ExitCode.INCOMPLETE if registry.trouble() else ExitCode.DONE
 
 
-def _prepared(plan: Plan) -> tuple[Iterator[str], list[Post]]:
-    """Load every task; return the banner and the seats to be filled."""
+def _prepared(plan: Plan) -> tuple[Iterator[str], list[Post], Reserve | None]:
+    """Load every task; return the banner, the seats to be filled, and the reserve."""
     tasks = list(registry.discover())
     recurrences = recurrences_of(plan.database) if plan.recurring else None
     seats = seats_of(plan.database, current(), recurrences or ())
+    if not seats and plan.recurring:
+        # Who asks for a scheduler alone has schedules that are made at run time.
+        seats = [scheduler(plan.database, ())]
     if not seats:
-        raise NothingToRunError(_why_nothing(recurrences))
+        raise NothingToRunError(NOTHING_TO_RUN)
     told = banner(
         plan.database, tasks=tasks, recurrences=recurrences, reloads=plan.reloads
     )
-    return told, seats
-
-
-def _why_nothing(recurrences: Sequence[Recurrence] | None) -> str:
-    why = "the scheduler is left out" if recurrences is None else "no task recurs"
-    return (
-        f"There is nothing to run: no worker, no dispatcher, and {why}. Look at "
-        "--only and --skip-recurring, at their variables in the environment, and at "
-        "'workers' and 'dispatchers' in the settings."
-    )
+    reserve = None if recurrences is None else reserve_of(plan.database, recurrences)
+    return told, seats, reserve
 
 
 def _done(database: str, *, until_empty: bool) -> Callable[[], bool]:

@@ -2,15 +2,18 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from robust_queue.configuration import ConfigurationOptions, WorkerConfiguration
+from robust_queue.lifecycle.recur import anything_made_at_run_time
 from robust_queue.recurrence import Recurrence
 from robust_queue.rules import RunMode
 
 from .families import Family
 from .forked import ForkedFamily
 from .isolation import expected
-from .posts import Post, posts
+from .posts import Post, posts, scheduler
+from .reserve import Reserve
 from .threaded import ThreadedFamily
 
 
@@ -34,6 +37,17 @@ def seats_of(
         workers = [_in_one_process(each) for each in options.effective_workers]
         options = replace(options, workers=workers)
     return posts(database, options, recurrences)
+
+
+def reserve_of(database: str, recurrences: Sequence[Recurrence]) -> Reserve | None:
+    """Who is called up when a task is made to recur at run time, where none does yet.
+
+    Nobody, if there is a scheduler anyway.
+    """
+    if recurrences:
+        return None
+    is_needed = partial(anything_made_at_run_time, database)
+    return Reserve(scheduler(database, ()), is_needed)
 
 
 def notices(options: ConfigurationOptions) -> Iterator[str]:

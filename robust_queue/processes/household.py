@@ -51,6 +51,10 @@ class Household:
 
     # ── Births ─────────────────────────────────────────────────────────────────
 
+    def provide(self, post: Post) -> None:
+        """Have one more post, to be filled like any other."""
+        self._vacant.append(post)
+
     def fill_posts(self) -> None:
         for post in [each for each in self._vacant if each.patience.is_over]:
             if self._beget(post):

@@ -53,7 +53,7 @@ def posts(
     return [
         *_workers(database, options),
         *(_dispatcher(database, each) for each in options.effective_dispatchers),
-        *_schedulers(database, recurrences),
+        *([scheduler(database, recurrences)] if recurrences else []),
     ]
 
 
@@ -105,14 +105,14 @@ def _dispatcher(database: str, configuration: DispatcherConfiguration) -> Post:
     )
 
 
-def _schedulers(database: str, recurrences: Sequence[Recurrence]) -> Iterator[Post]:
-    if recurrences:
-        yield Post(
-            database=database,
-            actor=Scheduler,
-            metadata=_told(recurring_tasks=[each.key for each in recurrences]),
-            make=lambda around: Scheduler(recurrences, database=database),
-        )
+def scheduler(database: str, recurrences: Sequence[Recurrence]) -> Post:
+    """The seat of a scheduler that declares these."""
+    return Post(
+        database=database,
+        actor=Scheduler,
+        metadata=_told(recurring_tasks=[each.key for each in recurrences]),
+        make=lambda around: Scheduler(recurrences, database=database),
+    )
 
 
 def _told(**facts: Any) -> str:

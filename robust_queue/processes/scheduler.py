@@ -4,15 +4,19 @@ from collections.abc import Sequence
 
 from django.utils import timezone
 
-from robust_queue.lifecycle.install import install, put_back
+from robust_queue.lifecycle.install import install, reaffirm
 from robust_queue.lifecycle.recur import next_instant, recur
 from robust_queue.recurrence import Recurrence
 
 from . import clock
 from .actor import Actor, jittered
 
-INSPECTION = 30.0
-IDLE_PAUSE = 4.0
+# Seconds. How long a declaration may be silent is told where it is judged.
+BETWEEN_INSPECTIONS = 60.0
+# Nobody tells a scheduler what a person has changed: it takes no longer than that.
+LONGEST_PAUSE = 4.0
+# What is due and was not taken is in the hands of another scheduler.
+LEAST_PAUSE = 0.05
 
 
 class Scheduler(Actor):
@@ -23,26 +27,35 @@ class Scheduler(Actor):
     def __init__(self, recurrences: Sequence[Recurrence], *, database: str) -> None:
         super().__init__(database)
         self._recurrences = recurrences
+        self._keys = {each.key for each in recurrences}
         self._is_installed = False
         self._next_inspection = 0.0
+        self._is_stopping = False
 
     def turn(self) -> float:
+        if self._is_stopping:
+            return 0.0
         if clock.now() >= self._next_inspection:
             self._inspect()
-        recur(self.database)
-        return self._pause()
+        left = self._seconds_left()
+        if left > 0:
+            return left
+        recur(self.database, declared=self._keys)
+        return max(self._seconds_left(), LEAST_PAUSE)
+
+    def stop(self) -> None:
+        self._is_stopping = True
 
     def _inspect(self) -> None:
-        bring_in = put_back if self._is_installed else install
+        bring_in = reaffirm if self._is_installed else install
         bring_in(self.database, self._recurrences)
         self._is_installed = True
-        self._next_inspection = clock.now() + INSPECTION
+        self._next_inspection = clock.now() + jittered(BETWEEN_INSPECTIONS)
 
-    def _pause(self) -> float:
-        upcoming = next_instant(self.database)
-        # Not longer: another scheduler, or a person, may move the cursors meanwhile.
-        pause = jittered(IDLE_PAUSE)
+    def _seconds_left(self) -> float:
+        """Until the next instant, but not longer than a person would wait."""
+        upcoming = next_instant(self.database, declared=self._keys)
         if upcoming is None:
-            return pause
+            return LONGEST_PAUSE
         left = (upcoming - timezone.now()).total_seconds()
-        return min(max(left, 0.0), pause)
+        return min(left, LONGEST_PAUSE)

@@ -40,6 +40,7 @@ from .modes import Mode
 from .notes import Notes, spare_forks
 from .posts import Post
 from .reload import Reload
+from .reserve import Reserve
 from .wakeup import Wakeup
 
 logger = logging.getLogger("robust_queue")
@@ -65,6 +66,7 @@ class Supervisor:
         family: Family,
         is_done: Callable[[], bool] = lambda: False,
         reload: Reload | None = None,
+        reserve: Reserve | None = None,
     ) -> None:
         self._identity = uuid4()
         self._database = database
@@ -81,6 +83,7 @@ class Supervisor:
         )
         self._is_done = is_done
         self._reload = reload
+        self._reserve = reserve
         self._mode = Mode.RUNNING
         self._stop_by = 0.0
         self._is_to_finish = False
@@ -134,6 +137,7 @@ class Supervisor:
         self._watch()
         self._books.keep(living=self._children, is_stopping=is_stopping)
         if self._books.are_open and not is_stopping:
+            self._call_up_reserve()
             self._household.fill_posts()
             self._household.relieve_the_tired()
             self._stop_if_done()
@@ -253,6 +257,12 @@ class Supervisor:
         But what might be run again elsewhere must not go on here.
         """
         return child.page.runs_what_runs_again() or self._books.are_in_contact
+
+    def _call_up_reserve(self) -> None:
+        called = self._reserve.call_up(self._books.ask) if self._reserve else None
+        if called is not None:
+            logger.info("A %s is needed from now on.", called.kind.lower())
+            self._household.provide(called)
 
     def _press(self) -> None:
         """Remind those that are still here when their time is up."""

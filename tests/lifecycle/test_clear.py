@@ -228,8 +228,8 @@ class TestSweeps:
         assert sweep(sweeps) >= 6
         with statements() as found:
             assert sweep(sweeps) == 0
-        # One look for each rule, and one at the instants.
-        assert len(found) == len(rules("default")) + 1
+        # One look for each rule, one at the instants, and one at runs that are open.
+        assert len(found) == len(rules("default")) + 2
 
     def test_what_comes_of_age_later_is_found(self, settings):
         sweeps = Sweeps("default")
@@ -320,8 +320,8 @@ class TestSweeps:
 
 
 class TestInstants:
-    def test_they_go_a_day_after_their_jobs(self):
-        old = timezone.now() - 3 * DAY
+    def test_they_go_when_they_are_old_and_their_jobs_are_gone(self):
+        old = timezone.now() - 31 * DAY
         (job_id,) = ended("finished", ago=DAY / 2)
         living = rows.recurring_execution(job_id=job_id, run_at=old)
         rows.recurring_execution(job_id=uuid4(), run_at=old)
@@ -331,17 +331,27 @@ class TestInstants:
         sweep()
         assert set(RecurringExecution.objects.all()) == {living, young}
 
+    def test_as_early_as_the_settings_say_but_not_before_it_is_safe(self, settings):
+        settings.ROBUST_QUEUE = {"clear_recurring_executions_after": 0}
+        for days in (1, 3):
+            made = rows.recurring_execution(job_id=None)
+            since = timezone.now() - days * DAY
+            RecurringExecution.objects.filter(pk=made.pk).update(created_at=since)
+        sweep()
+        assert RecurringExecution.objects.count() == 1
+
     def test_in_batches_of_two_statements_and_a_look(self, monkeypatch):
         monkeypatch.setattr(instants, "BATCH_SIZE", 4)
         for _ in range(9):
             rows.recurring_execution()
-        old = timezone.now() - 3 * DAY
-        RecurringExecution.objects.update(created_at=old)
+        old = timezone.now() - 31 * DAY
+        RecurringExecution.objects.update(created_at=old, outcome="succeeded")
         with statements() as found:
             assert sweep() == 3
         assert not RecurringExecution.objects.exists()
         about = [sql for sql in found if "recurring_executions" in sql]
-        assert len(about) == 4 + 3
+        # One more looks for runs that are open.
+        assert len(about) == 1 + 4 + 3
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from robust_queue.lifecycle import recur as lifecycle_recur
 from robust_queue.lifecycle.recur import recur
 from robust_queue.models import Job, RecurringExecution, RecurringTask
 from robust_queue.stores import store_for
-from tests.support.recurring import MINUTE, NOON, due, instants, row
+from tests.support.recurring import MINUTE, NOON, due, history, instants, row
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -21,6 +21,9 @@ class TestWhatCannotBeEnqueued:
         assert row().next_run_at == NOON + MINUTE
         assert instants() == []
         assert instants("sound") == [NOON]
+        (refused,) = history()
+        assert (refused.outcome, refused.run_at) == ("refused", NOON)
+        assert said[-1] in refused.reason
 
     def test_a_task_that_is_gone(self, caplog):
         due()
@@ -57,7 +60,7 @@ class TestWhatCannotBeEnqueued:
                 insert(self, jobs)
 
         monkeypatch.setattr(store, "insert", insert_twice)
-        self.expect_to_go_on(caplog, "EnqueueError", "IntegrityError")
+        self.expect_to_go_on(caplog, "IntegrityError", "EnqueueError")
         assert Job.objects.count() == 1
 
     def test_a_schedule_that_nobody_understands(self, caplog):
@@ -116,7 +119,7 @@ class TestDatabaseTrouble:
             assert Job.objects.count() == 1
             raise OperationalError("no space left")
 
-        monkeypatch.setattr(manager, "create", fail)
+        monkeypatch.setattr(manager, "bulk_create", fail)
         with pytest.raises(OperationalError, match="no space left"):
             recur("default", now=NOON)
         assert not Job.objects.exists()

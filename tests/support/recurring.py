@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from robust_queue.lifecycle.install import install
 from robust_queue.models import RecurringExecution, RecurringTask
+from robust_queue.models.recurring import Outcome
 from robust_queue.recurrence import Recurrence
 from robust_queue.schedules import Schedule
 from tests.testapp.recurring_tasks import report
@@ -11,6 +12,7 @@ from tests.testapp.recurring_tasks import report
 START = datetime(2026, 1, 1, 11, 59, 30, tzinfo=UTC)
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
+NO_RUN = (Outcome.SKIPPED, Outcome.REFUSED)
 
 
 def declaration(task=report, *, key="k", schedule="* * * * *", **options):
@@ -33,5 +35,10 @@ def row(key="k"):
 
 def instants(key="k"):
     """For which instants the task was enqueued."""
-    found = RecurringExecution.objects.filter(task_key=key).order_by("run_at")
-    return [each.run_at for each in found]
+    entries = history(key)
+    return [each.run_at for each in entries if each.outcome not in NO_RUN]
+
+
+def history(key="k"):
+    """All that is written down about it, in order."""
+    return list(RecurringExecution.objects.filter(task_key=key).order_by("run_at"))

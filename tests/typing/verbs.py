@@ -9,6 +9,7 @@ from robust_queue.compat import TaskResult
 from robust_queue.lifecycle.retry import retry_matching
 from robust_queue.lifecycle.selection import Filter, Tally
 from robust_queue.lifecycle.workers import WorkerStatus
+from robust_queue.models import RecurringExecution, RecurringTask
 
 from .tasks import greet
 
@@ -26,6 +27,11 @@ async def operate() -> None:
     assert_type(await mail.aclear("ready"), int)
     assert_type(robust_queue.pause_task(greet), bool)
     assert_type(robust_queue.workers(), list[WorkerStatus])
+    noon = robust_queue.schedule_recurring("noon", greet, schedule="0 12 * * *")
+    assert_type(noon, RecurringTask)
+    assert_type(robust_queue.run_recurring_now("noon"), RecurringExecution)
+    assert_type(await robust_queue.apause_recurring("noon"), bool)
+    robust_queue.schedule_recurring("k", greet, schedule="@daily", overlap="perhaps")  # type: ignore[arg-type]
     robust_queue.tune("worker", threads="many")  # type: ignore[arg-type]
     robust_queue.retry(42)  # type: ignore[arg-type]
     Filter("failed")  # type: ignore[call-arg]

@@ -10,7 +10,7 @@ from typing import Any
 from django.core.management import BaseCommand, CommandError, call_command
 from django.db import connection
 
-from example_project.shop import demonstration, good_and_bad
+from example_project.shop import clockwork, demonstration, good_and_bad
 from example_project.shop.demonstration import Scene
 from example_project.shop.supervising import running
 
@@ -28,8 +28,11 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         with _fresh_database() as folder:
             self._say("A fresh SQLite database is ready.")
-            promises = self._show_the_shop(folder) | self._show_the_race(folder)
-            self._judge(promises)
+            self._judge(
+                self._show_the_shop(folder)
+                | self._show_the_race(folder)
+                | self._show_the_clockwork(folder)
+            )
 
     def _show_the_shop(self, folder: Path) -> dict[str, bool]:
         scenes = demonstration.enqueue_everything()
@@ -58,6 +61,13 @@ class Command(BaseCommand):
             "killed again and again:\n"
         )
         return good_and_bad.pack_everything(folder, self._say)
+
+    def _show_the_clockwork(self, folder: Path) -> dict[str, bool]:
+        self._say(
+            "\nA bell that is to strike every second, from now on, and two schedulers, "
+            "of which one is killed:\n"
+        )
+        return clockwork.let_it_strike(folder, self._say)
 
     def _say(self, sentence: str) -> None:
         self.stdout.write(sentence)
