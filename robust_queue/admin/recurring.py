@@ -1,71 +1,270 @@
-"""Recurring tasks, and the instants at which they were enqueued."""
+"""Recurring tasks, and the instants at which they were enqueued or left out.
 
+Those that were made at run time can be changed here, by the same verbs as from code.
+"""
+
+from collections.abc import Iterator
 from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
+from django.contrib.admin.utils import display_for_value
+from django.db import router
+from django.db.models import OuterRef, QuerySet, Subquery
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from django.utils.text import Truncator
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from robust_queue.exceptions import RecurringTaskError
+from robust_queue.lifecycle.timetable import schedule
 from robust_queue.models import Job, RecurringExecution, RecurringTask
+from robust_queue.models.recurring import Outcome
 
 from . import display
-from .base import ReadOnlyAdmin
+from .base import ReadOnlyAdmin, may
+from .recurring_form import LIST_OF_ZONES, RecurringForm, zone_names
+from .recurring_orders import ORDER_PAGE, OrderedAdmin
+from .recurring_page import (
+    STATES,
+    in_its_zone,
+    in_words,
+    page_of,
+    remark,
+    runs_of,
+    zone_of,
+)
+
+REASON_WIDTH = 80
+
+_WHAT = ["key", "task_path", "schedule", "timezone", "description", "enabled"]
+_OUT_OF_TURN = ["on_missed", "missed_limit", "overlap", "jitter"]
+_MOMENTS = ["next_run", "created_at", "updated_at"]
+_ORIGIN = ["static", "declared_at", "retired_at"]
 
 
 @admin.register(RecurringTask)
-class RecurringTaskAdmin(ReadOnlyAdmin):
-    """What runs again and again."""
+class RecurringTaskAdmin(OrderedAdmin):
+    """What runs again and again, and the form to have more of it."""
 
+    form = RecurringForm
     list_display = [
         "key",
         "task",
-        "schedule",
-        "timezone",
+        "shown_schedule",
+        "shown_state",
+        "next_run",
+        "last_outcome",
         "queue_name",
-        "enabled",
-        "static",
-        "next_run_at",
     ]
     list_filter = ["enabled", "static"]
     name_lookups = ("key", "task_path")
     search_help_text = _("The whole key, or the whole path of a task.")
     ordering = ["key"]
-    fields = [
-        "key",
-        "task_path",
-        "schedule",
-        "timezone",
-        "shown_arguments",
-        "queue_name",
-        "priority",
-        "enabled",
-        "static",
-        "description",
-        "next_run_at",
-        "created_at",
-        "updated_at",
-    ]
-    readonly_fields = ["shown_arguments", "created_at", "updated_at"]
+    wide_columns = ("arguments", "description")
+    readonly_fields = ["shown_arguments", *_MOMENTS, *_ORIGIN]
+
+    # ── Who may do what ────────────────────────────────────────────────────────
+
+    def has_add_permission(self, request: HttpRequest, *args: Any) -> bool:
+        return may(request, "add", self.model)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Only what was made at run time: the rest is changed where it is declared."""
+        is_fixed = obj is not None and obj.static
+        return may(request, "change", self.model) and not is_fixed
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        return [*self.readonly_fields, *(["key"] if obj else [])]
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> list[Any]:
+        is_form = obj is None or self.has_change_permission(request, obj)
+        arguments = "arguments" if is_form else "shown_arguments"
+        origin = [] if is_form else _ORIGIN
+        fieldsets = [
+            (None, {"fields": _WHAT}),
+            (_("Call"), {"fields": [arguments, "queue_name", "priority"]}),
+            (_("Out of turn"), {"fields": _OUT_OF_TURN}),
+        ]
+        if obj is not None:
+            fieldsets.append((_("So far"), {"fields": [*_MOMENTS, *origin]}))
+        return fieldsets
+
+    # ── The list ───────────────────────────────────────────────────────────────
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        past = RecurringExecution.objects.filter(task_key=OuterRef("key"))
+        latest = past.order_by("-run_at").values("outcome")[:1]
+        rows: QuerySet[Any]
+        rows = super().get_queryset(request).annotate(outcome=Subquery(latest))
+        return rows
 
     @admin.display(description=_("task"))
-    def task(self, recurring: RecurringTask) -> Any:
-        return display.path(recurring.task_path)
+    def task(self, row: RecurringTask) -> Any:
+        return display.path(row.task_path)
+
+    @admin.display(description=_("schedule"))
+    def shown_schedule(self, row: RecurringTask) -> Any:
+        words = in_words(row)
+        if words.casefold() == row.schedule.casefold():
+            words = ""
+        beneath = [(line,) for line in (words, _breakable(row.timezone)) if line]
+        lines = format_html_join("", '<span class="rqueue-words">{}</span>', beneath)
+        return format_html("{}{}", row.schedule, lines)
+
+    @admin.display(description=_("state"))
+    def shown_state(self, row: RecurringTask) -> Any:
+        return STATES[row.state]
+
+    @admin.display(description=_("next run"))
+    def next_run(self, row: RecurringTask) -> str:
+        if row.state != "active" or row.next_run_at is None:
+            return ""
+        return in_its_zone(row, row.next_run_at)
+
+    @admin.display(description=_("last outcome"))
+    def last_outcome(self, row: Any) -> Any:
+        labels: dict[Any, Any] = dict(Outcome.choices)
+        return labels.get(row.outcome)
 
     @admin.display(description=_("arguments"))
-    def shown_arguments(self, task: RecurringTask) -> Any:
-        return display.arguments(task.arguments)
+    def shown_arguments(self, row: RecurringTask) -> Any:
+        return display.arguments(row.arguments)
+
+    # ── The page of one ────────────────────────────────────────────────────────
+
+    def render_change_form(
+        self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        row: Any = kwargs.get("obj")
+        if row is None or self.has_change_permission(request, row):
+            context |= {"zones": zone_names(), "list_of_zones": LIST_OF_ZONES}
+        if row is not None:
+            context["page"] = page_of(row, self.admin_site)
+            context["urls"] = dict(self._ways_on(request, row))
+        return super().render_change_form(request, context, *args, **kwargs)
+
+    def _ways_on(
+        self, request: HttpRequest, row: RecurringTask
+    ) -> Iterator[tuple[str, str]]:
+        if self.has_operate_permission(request) and row.retired_at is None:
+            yield "order", self.url_of(ORDER_PAGE, row)
+        site, model = self.admin_site, RecurringExecution
+        if site.is_registered(model) and may(request, "view", model):
+            name = "admin:robust_queue_recurringexecution_changelist"
+            found = {"task_key": row.key}
+            yield "history", reverse(name, query=found, current_app=site.name)
+
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super().changeform_view(request, *args, **kwargs)
+        except RecurringTaskError as refusal:
+            return self._refused(request, refusal)
+
+    def delete_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super().delete_view(request, *args, **kwargs)
+        except RecurringTaskError as refusal:
+            return self._refused(request, refusal)
+
+    def save_model(
+        self, request: HttpRequest, obj: Any, form: Any, change: bool
+    ) -> None:
+        database = router.db_for_write(self.model)
+        row = schedule(database, obj.key, obj.task_path, replace=change, **form.options)
+        obj.pk = row.pk
+        obj.refresh_from_db(using=database)
+
+    def response_add(self, request: HttpRequest, obj: Any, *args: Any) -> HttpResponse:
+        response = super().response_add(request, obj, *args)
+        self._tell_when(request, obj)
+        return response
+
+    def response_change(self, request: HttpRequest, obj: Any) -> HttpResponse:
+        response = super().response_change(request, obj)
+        self._tell_when(request, obj)
+        return response
+
+    def _tell_when(self, request: HttpRequest, row: RecurringTask) -> None:
+        """What was meant, to be compared with what was written."""
+        facts = {
+            "words": in_words(row),
+            "zone": zone_of(row),
+            "runs": " · ".join(runs_of(row)),
+        }
+        told = gettext("%(words)s (%(zone)s). Next runs: %(runs)s") % facts
+        if not row.enabled:
+            told = gettext("Paused. Once resumed: %s") % told
+        self.message_user(request, told, messages.INFO)
+
+    def _refused(self, request: HttpRequest, refusal: Exception) -> HttpResponse:
+        """Somebody was faster than the form."""
+        self.message_user(request, str(refusal), messages.ERROR)
+        return HttpResponseRedirect(request.get_full_path())
+
+
+def _breakable(zone: str) -> SafeString:
+    """The name of a time zone, which may be broken where a column is narrow."""
+    parts = ((part,) for part in zone.split("/"))
+    return format_html_join(SafeString("/<wbr>"), "{}", parts)
 
 
 @admin.register(RecurringExecution)
 class RecurringExecutionAdmin(ReadOnlyAdmin):
-    """Which instant became which job."""
+    """What has become of each instant."""
 
-    list_display = ["task_key", "run_at", "created_at", "job_id"]
+    list_display = [
+        "task_key",
+        "run_at",
+        "shown_outcome",
+        "shown_duration",
+        "summary",
+        "job_link",
+    ]
+    list_filter = ["outcome"]
     id_lookups = ("job_id",)
     name_lookups = ("task_key",)
     search_help_text = _("The id of a job, or the whole key of a recurring task.")
     ordering = ["-pk"]
-    fields = ["task_key", "run_at", "created_at", "job_link"]
-    readonly_fields = ["created_at", "job_link"]
+    fields = [
+        "task_key",
+        "run_at",
+        "shown_outcome",
+        "shown_remark",
+        "started_at",
+        "finished_at",
+        "shown_duration",
+        "job_link",
+        "created_at",
+    ]
+    readonly_fields = [
+        "shown_outcome",
+        "shown_remark",
+        "shown_duration",
+        "job_link",
+        "created_at",
+    ]
+
+    @admin.display(description=_("outcome"))
+    def shown_outcome(self, row: RecurringExecution) -> Any:
+        if not row.by_hand:
+            return row.get_outcome_display()
+        by_hand = '{} <span class="rqueue-quiet">{}</span>'
+        return format_html(by_hand, row.get_outcome_display(), gettext("by hand"))
+
+    @admin.display(description=_("duration"))
+    def shown_duration(self, row: RecurringExecution) -> str:
+        return "" if row.duration is None else display.duration(row.duration)
+
+    @admin.display(description=_("reason"))
+    def shown_remark(self, row: RecurringExecution) -> str:
+        return remark(row, display_for_value(row.skipped_until, ""))
+
+    @admin.display(description=_("reason"))
+    def summary(self, row: RecurringExecution) -> str:
+        return Truncator(self.shown_remark(row)).chars(REASON_WIDTH)
 
     @admin.display(description=_("job"))
     def job_link(self, row: RecurringExecution) -> Any:

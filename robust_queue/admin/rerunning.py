@@ -1,13 +1,11 @@
 """Edit and re-run: the form that replaces a failed job by another one."""
 
-import json
 from typing import Any
 
 from django import forms
 from django.contrib.admin.models import ADDITION, DELETION
 from django.contrib.admin.utils import quote, unquote
-from django.contrib.admin.widgets import AdminTextareaWidget
-from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.exceptions import PermissionDenied
 from django.db import router
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
@@ -15,37 +13,23 @@ from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from robust_queue.arguments import load_call
 from robust_queue.compat import AnyResult
-from robust_queue.exceptions import DeserializationError
 from robust_queue.lifecycle.names import QUEUE_NAME_LENGTH
 from robust_queue.lifecycle.rerun import REFUSALS, rerun
 from robust_queue.models import Job
 
+from .arguments import ArgumentsField, editable
 from .base import JobRowAdmin, record
 
 
 class RerunForm(forms.Form):
     """What may be changed of a job."""
 
-    arguments = forms.CharField(
-        label=gettext_lazy("Arguments"),
-        widget=AdminTextareaWidget(attrs={"rows": 16, "spellcheck": "false"}),
-        help_text=gettext_lazy(
-            "JSON with args and kwargs, as it is stored: what has a $type is not plain "
-            "JSON, but a date, a model or the like."
-        ),
-    )
+    arguments = ArgumentsField()
     queue_name = forms.CharField(
         label=gettext_lazy("Queue"), max_length=QUEUE_NAME_LENGTH
     )
     priority = forms.IntegerField(label=gettext_lazy("Priority"))
-
-    def clean_arguments(self) -> tuple[list[Any], dict[str, Any]]:
-        try:
-            return load_call(self.cleaned_data["arguments"])
-        except DeserializationError as error:
-            raise ValidationError(str(error)) from error
 
 
 class RerunnableAdmin(JobRowAdmin):
@@ -134,18 +118,7 @@ class RerunnableAdmin(JobRowAdmin):
 
 def _initial(job: Job) -> dict[str, Any]:
     return {
-        "arguments": _editable(job.arguments),
+        "arguments": editable(job.arguments),
         "queue_name": job.queue_name,
         "priority": job.priority,
     }
-
-
-def _editable(text: str) -> str:
-    """Stored JSON with its lines and its letters, if it has any that can be sent."""
-    try:
-        value = json.loads(text)
-        readable = json.dumps(value, indent=2, ensure_ascii=False)
-        readable.encode()
-    except (ValueError, RecursionError):
-        return text
-    return readable

@@ -14,11 +14,16 @@ from robust_queue.arguments.display import plain_of, view
 from robust_queue.arguments.encoding import DEPTH, encode
 from robust_queue.arguments.misfits import MisfitError
 from robust_queue.arguments.text import TAG, Json, from_text, to_text
-from robust_queue.exceptions import DeserializationError, SerializationError
+from robust_queue.exceptions import (
+    DeserializationError,
+    PayloadTooLargeError,
+    SerializationError,
+)
 
 __all__ = [
     "DeserializationError",
     "SerializationError",
+    "check_size",
     "dump_call",
     "dump_result",
     "load_call",
@@ -40,6 +45,16 @@ def dump_call(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
     encoded = _written("args", encode, [*args], DEPTH + 1)
     named = _written("kwargs", _encode_kwargs, kwargs) if kwargs else {}
     return to_text({"args": encoded, "kwargs": named})
+
+
+def check_size(text: str, limit: int, alias: str) -> None:
+    """Refuse arguments that take more room than the alias of TASKS allows."""
+    if len(text) > limit:
+        raise PayloadTooLargeError(
+            f"The arguments take {len(text):,} bytes, more than the {limit:,} "
+            "allowed. Pass a reference to the data (a model, a key, a file name), or "
+            f"raise TASKS[{alias!r}]['OPTIONS']['MAX_ARGUMENTS_SIZE']."
+        )
 
 
 def load_call(text: str) -> Call:

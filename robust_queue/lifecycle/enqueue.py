@@ -16,7 +16,7 @@ from django.db import Error, connections, transaction
 from django.utils import timezone
 
 from robust_queue import transactions
-from robust_queue.arguments import dump_call, plain
+from robust_queue.arguments import check_size, dump_call, plain
 from robust_queue.compat import (
     AnyResult,
     AnyTask,
@@ -27,7 +27,7 @@ from robust_queue.compat import (
 from robust_queue.configuration import BackendOptions
 from robust_queue.context import remembered
 from robust_queue.declaration import Call
-from robust_queue.exceptions import EnqueueError, PayloadTooLargeError
+from robust_queue.exceptions import EnqueueError
 from robust_queue.flow import Unique, concurrency, partitions
 from robust_queue.identifiers import new_job_id
 from robust_queue.models import FailedExecution
@@ -90,7 +90,7 @@ def prepare(call: Call, destination: Destination) -> Prepared:
     task, options = call.task, destination.options
     _check_signature(task, call.args, call.kwargs)
     arguments = dump_call(call.args, call.kwargs)
-    _check_size(arguments, options.max_arguments_size, destination.alias)
+    check_size(arguments, options.max_arguments_size, destination.alias)
     declared: Unique | None = getattr(task, "unique", None)
     key = unique_key(declared, call) if declared else ""
     job = NewJob(
@@ -288,12 +288,3 @@ def _counts(function: Callable[..., Any]) -> range:
 
 
 _BY_POSITION = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
-
-
-def _check_size(arguments: str, limit: int, alias: str) -> None:
-    if len(arguments) > limit:
-        raise PayloadTooLargeError(
-            f"The arguments take {len(arguments):,} bytes, more than the {limit:,} "
-            "allowed. Pass a reference to the data (a model, a key, a file name), or "
-            f"raise TASKS[{alias!r}]['OPTIONS']['MAX_ARGUMENTS_SIZE']."
-        )

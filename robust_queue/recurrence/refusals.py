@@ -6,8 +6,8 @@ from inspect import signature
 from typing import Any, TypeGuard
 
 from robust_queue import registry
-from robust_queue.aliases import is_ours
-from robust_queue.arguments import dump_call
+from robust_queue.aliases import is_ours, options_of
+from robust_queue.arguments import check_size, dump_call
 from robust_queue.backoffs import duration
 from robust_queue.compat import AnyTask, is_task
 from robust_queue.schedules import Schedule, zone_named
@@ -81,7 +81,10 @@ def check_arguments(args: object, kwargs: object) -> None:
 
 def check_call(task: AnyTask, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
     # The call itself, to find what does not fit before the night.
-    dump_call(args, kwargs)
+    text = dump_call(args, kwargs)
+    if is_ours(task.get_backend()):
+        limit = options_of(task.backend).max_arguments_size
+        check_size(text, limit, task.backend)
     context = (None,) if task.takes_context else ()
     try:
         # Of the outermost function, which is the one that is called.

@@ -21,7 +21,7 @@ from robust_queue import (
     unschedule_recurring,
 )
 from robust_queue.arguments import load_call
-from robust_queue.exceptions import UnknownTaskError
+from robust_queue.exceptions import PayloadTooLargeError, UnknownTaskError
 from robust_queue.lifecycle.install import install
 from robust_queue.lifecycle.recur import next_instant, recur
 from robust_queue.models import BlockedExecution, Job, RecurringExecution, RecurringTask
@@ -70,6 +70,7 @@ class TestScheduling:
             (ValueError, {"jitter": 0.5}),
             (ValueError, {"jitter": -1}),
             (TypeError, {"enabled": "yes"}),
+            (PayloadTooLargeError, {"args": ["x" * 2_000_000]}),
         ]:
             with pytest.raises(error):
                 scheduled(**options)
