@@ -147,16 +147,10 @@ def _enqueued_alone(
     with transaction.atomic(using=database):
         write([prepared])
     job_id = UUID(prepared.result.id)
-    if prepared.unique and _is_anothers(database, job_id):
+    if job_id != prepared.job.id:
         reason = f"Job {job_id} of the same unique task is not over yet."
         return tick.entry(outcome=Outcome.SKIPPED, reason=reason)
     return tick.entry(job_id=job_id)
-
-
-def _is_anothers(database: str, job_id: UUID) -> bool:
-    """Is it the job of another instant, which a unique task was still at?"""
-    executions = RecurringExecution.objects.using(database)
-    return executions.filter(job_id=job_id).exists()
 
 
 # ── No jobs ────────────────────────────────────────────────────────────────────

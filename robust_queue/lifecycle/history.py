@@ -5,11 +5,10 @@ about to be cleared.
 """
 
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from robust_queue.aliases import options_of
@@ -26,10 +25,6 @@ from .calls import is_kept
 from .policy import policy_for
 
 BATCH_SIZE = 500
-# A failed job may be sent back by somebody, and succeed. If that is later, it is noted
-# when the job is cleared.
-SECOND_CHANCE = timedelta(days=1)
-_OPEN = (Outcome.ENQUEUED, Outcome.FAILED)
 _COLUMNS = ["outcome", "started_at", "finished_at", "exception_class"]
 
 
@@ -46,17 +41,20 @@ def complete_before_clearing(database: str, job_ids: Sequence[UUID]) -> None:
     """Write down how these jobs have ended, those of recurring tasks among them."""
     if not job_ids:
         return
-    rows = RecurringExecution.objects.using(database)
-    if found := list(rows.filter(job_id__in=job_ids, outcome__in=_OPEN)):
+    if found := list(_open(database).filter(job_id__in=job_ids)):
         _complete(database, found)
 
 
+def reopen(database: str, job_ids: Sequence[UUID]) -> None:
+    """Failed runs have been sent back: what becomes of them is open again."""
+    entries = RecurringExecution.objects.using(database)
+    failed = entries.filter(job_id__in=job_ids, outcome=Outcome.FAILED)
+    failed.update(outcome=Outcome.ENQUEUED)
+
+
 def _open(database: str) -> QuerySet[RecurringExecution]:
-    """Runs that are not known to be over, or that somebody may have sent back."""
-    recently = timezone.now() - SECOND_CHANCE
-    waiting = Q(outcome=Outcome.ENQUEUED)
-    failed = Q(outcome=Outcome.FAILED, created_at__gte=recently)
-    rows = RecurringExecution.objects.using(database).filter(waiting | failed)
+    """Runs that are not known to be over."""
+    rows = RecurringExecution.objects.using(database).filter(outcome=Outcome.ENQUEUED)
     return rows.filter(job_id__isnull=False).order_by("pk")
 
 

@@ -12,6 +12,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
@@ -156,21 +157,37 @@ def _changes(row: RecurringTask, wanted: Recurrence) -> Iterator[str]:
 def _update(
     database: str, row: RecurringTask, wanted: Recurrence, now: datetime
 ) -> None:
-    columns = columns_of(wanted)
-    changes = {name: columns[name] for name in _changes(row, wanted)}
+    # Locked, for its cursor must not move meanwhile; and whoever comes second, and has
+    # read what is not so any more, must not set it back.
+    rows = RecurringTask.objects.using(database).select_for_update()
+    same = rows.filter(pk=row.pk, schedule=row.schedule, timezone=row.timezone)
+
+    def change() -> None:
+        with transaction.atomic(using=database):
+            if (locked := same.first()) is not None:
+                _bring_in(database, locked, wanted, now)
+
+    retried(database, change)
+
+
+def _bring_in(
+    database: str, row: RecurringTask, wanted: Recurrence, now: datetime
+) -> None:
+    changes = set(_changes(row, wanted))
+    was_enabled = row.enabled
     if "declared_enabled" in changes:
         # Else it stays as an operator has left it.
-        changes["enabled"] = wanted.enabled
-    if _TIMES & changes.keys() or row.retired_at or row.next_run_at is None:
-        changes["next_run_at"] = first_run(wanted, now)
-    elif changes.get("enabled") and not row.enabled:
-        changes["next_run_at"] = pass_over(database, row, now=now, reason="disabled")
-    # Who comes second must not set back a cursor that has moved on since.
-    same = RecurringTask.objects.using(database).filter(
-        pk=row.pk, schedule=row.schedule, timezone=row.timezone
-    )
-    changes |= {"declared_at": now, "retired_at": None, "updated_at": timezone.now()}
-    retried(database, partial(same.update, **changes))
+        row.enabled = wanted.enabled
+    if _TIMES & changes or row.retired_at or row.next_run_at is None:
+        reason = "rescheduled" if was_enabled else "disabled"
+        pass_over(database, row, now=now, reason=reason)
+        row.next_run_at = first_run(wanted, now)
+    elif row.enabled and not was_enabled:
+        row.next_run_at = pass_over(database, row, now=now, reason="disabled")
+    for name, value in columns_of(wanted).items():
+        setattr(row, name, value)
+    row.declared_at, row.retired_at = now, None
+    row.save(using=database)
 
 
 def _speak_for(database: str, rows: list[RecurringTask], now: datetime) -> None:

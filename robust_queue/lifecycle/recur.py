@@ -15,13 +15,14 @@ from django.db import Error, connections, transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from robust_queue import registry
 from robust_queue.configuration import current
 from robust_queue.models import RecurringExecution, RecurringTask
-from robust_queue.models.recurring import Outcome, Overlap
+from robust_queue.models.recurring import SILENCE, Outcome, Overlap
 from robust_queue.stores.conflicts import retried
 
 from .hand_in import Tick, hand_in
-from .left_out import entry_of, write_left_out
+from .left_out import entries_of, write_left_out
 from .selection import standing
 from .ticks import Verdict, decide
 
@@ -41,13 +42,14 @@ def recur(
 
     Of those that stand in code or settings only the ``declared`` ones, if that is said:
     what another release declares is left to that. A task that cannot be enqueued is
-    logged, and its instant is over. An error of the database is raised, after the other
-    tasks had their turn, and the instant stays due.
+    logged, and its instant is over; one that is not known here may be known elsewhere,
+    and is left to others for some minutes. An error of the database is raised, after
+    the other tasks had their turn, and the instant stays due.
     """
     moment = now or timezone.now()
+    due = _due(database, moment, declared)
     fired, is_full = 0, True
     while is_full:
-        due = _due(database, moment, declared)
         try:
             batch = _fire(database, due[:BATCH_SIZE], moment)
         except Error:
@@ -56,6 +58,7 @@ def recur(
             return fired + _one_by_one(database, due, moment)
         fired += batch.fired
         is_full = batch.taken == BATCH_SIZE
+        due = due.exclude(pk__in=batch.left) if batch.left else due
     return fired
 
 
@@ -96,6 +99,8 @@ def _due(
 class _Batch(NamedTuple):
     taken: int
     fired: int
+    # Rows that were not ours to fire.
+    left: list[int]
 
 
 def _fire(
@@ -117,20 +122,30 @@ def _take(
         # can be locked there is one writer, and whoever comes second has to look again.
         features = connections[database].features
         skips = features.has_select_for_update_skip_locked
-        rows = list(due.select_for_update(skip_locked=skips))
+        taken = list(due.select_for_update(skip_locked=skips))
+        rows = [row for row in taken if not _is_for_others(row, now)]
         judged = [(row, _judge(row, now)) for row in rows]
         ticks = [Tick(row, at) for row, verdict in judged for at in verdict.runs]
         entries = _made(database, ticks, is_alone=is_alone)
         skipped = [
-            entry_of(row.key, each)
-            for row, verdict in judged
-            for each in verdict.skipped
+            (row, each) for row, verdict in judged for each in verdict.skipped
         ]
-        _write_down(database, [*entries, *skipped])
+        _write_down(database, [*entries, *entries_of(database, skipped)])
         _move_on(database, judged)
     # What has become of an instant of another backend is not ours to tell.
     told = {Outcome.ENQUEUED, Outcome.HANDED_OVER}
-    return _Batch(len(rows), sum(each.outcome in told for each in entries))
+    fired = sum(each.outcome in told for each in entries)
+    left = {each.pk for each in taken} - {each.pk for each in rows}
+    return _Batch(len(taken), fired, sorted(left))
+
+
+def _is_for_others(row: RecurringTask, now: datetime) -> bool:
+    """Does it name a task that another release may know, which is just being deployed?
+
+    After some minutes nobody does, and the instant is over.
+    """
+    is_new = row.next_run_at is not None and now - row.next_run_at < SILENCE
+    return is_new and registry.find(row.task_path) is None
 
 
 def _judge(row: RecurringTask, now: datetime) -> Verdict:

@@ -10,6 +10,7 @@ from robust_queue.aliases import options_of
 from robust_queue.stores import store_for
 
 from .admit import admit_ids
+from .history import reopen
 from .selection import BATCH_SIZE, OnProgress, Tally, Wanted, in_batches, standing
 from .wake import wake
 
@@ -40,6 +41,7 @@ def retry_all(database: str, job_ids: Iterable[UUID | str]) -> int:
 def _retry(database: str, ids: Sequence[UUID]) -> int:
     retried = store_for(database).retry(ids, rank=_rank, now=timezone.now())
     if retried:
+        reopen(database, ids)
         # Those that need slots are blocked until they have them.
         admit_ids(database, ids)
     return retried

@@ -142,17 +142,19 @@ def _put(database: str, wanted: Recurrence, *, replaces: bool) -> RecurringTask:
 
 def _replaced(database: str, row: RecurringTask, wanted: Recurrence) -> RecurringTask:
     """Another definition under the same key; the cursor stays if the times do."""
-    now = timezone.now()
-    times = row.schedule, row.timezone
-    was_enabled = row.enabled
-    if (wanted.enabled and not was_enabled) or row.next_run_at is None:
-        pass_over(database, row, now=now, reason=_PAUSED)
-    for name, value in columns_of(wanted).items():
+    now, was_enabled = timezone.now(), row.enabled
+    columns = columns_of(wanted)
+    has_new_times = (row.schedule, row.timezone) != (
+        columns["schedule"],
+        columns["timezone"],
+    )
+    if has_new_times or not was_enabled or row.next_run_at is None:
+        reason = "rescheduled" if was_enabled else _PAUSED
+        pass_over(database, row, now=now, reason=reason)
+        row.next_run_at = first_run(wanted, now)
+    for name, value in columns.items():
         setattr(row, name, value)
     row.static, row.retired_at, row.enabled = False, None, wanted.enabled
-    is_new = times != (row.schedule, row.timezone) or row.next_run_at is None
-    if is_new or not was_enabled:
-        row.next_run_at = first_run(wanted, now)
     row.save(using=database)
     return row
 

@@ -15,8 +15,8 @@ from .actor import Actor, jittered
 BETWEEN_INSPECTIONS = 60.0
 # Nobody tells a scheduler what a person has changed: it takes no longer than that.
 LONGEST_PAUSE = 4.0
-# What is due and was not taken is in the hands of another scheduler.
-LEAST_PAUSE = 0.05
+# What is due and was not fired is in the hands of another scheduler.
+PAUSE_IN_VAIN = 0.5
 
 
 class Scheduler(Actor):
@@ -40,8 +40,8 @@ class Scheduler(Actor):
         left = self._seconds_left()
         if left > 0:
             return left
-        recur(self.database, declared=self._keys)
-        return max(self._seconds_left(), LEAST_PAUSE)
+        fired = recur(self.database, declared=self._keys)
+        return max(self._seconds_left(), 0.0 if fired else PAUSE_IN_VAIN)
 
     def stop(self) -> None:
         self._is_stopping = True

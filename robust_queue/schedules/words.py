@@ -30,4 +30,4 @@ def _sentence(fields: str) -> str:
         use_24hour_time_format=True,
         day_of_week_start_index_zero=True,
     )
-    return str(ExpressionDescriptor(fields, options).get_description())
+    return str(ExpressionDescriptor(fields.upper(), options).get_description())

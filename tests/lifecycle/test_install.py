@@ -100,6 +100,8 @@ class TestInstalledAgain:
         put(recurrence_of(schedule="30 * * * *"), now=now)
         assert row().schedule == "30 * * * *"
         assert row().next_run_at == now + timedelta(minutes=30)
+        (left_out,) = RecurringExecution.objects.all()
+        assert (left_out.run_at, left_out.reason) == (NOON, "rescheduled")
 
     def test_another_task(self):
         put(recurrence_of())

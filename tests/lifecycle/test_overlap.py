@@ -5,7 +5,9 @@ from datetime import timedelta
 import pytest
 
 from robust_queue.lifecycle.discard import discard
+from robust_queue.lifecycle.history import complete_history
 from robust_queue.lifecycle.recur import recur
+from robust_queue.lifecycle.retry import retry
 from robust_queue.models import (
     BlockedExecution,
     Job,
@@ -16,6 +18,7 @@ from robust_queue.models import (
 from robust_queue.testing import drain
 from tests.support.recurring import MINUTE, NOON, due, history, instants, row
 from tests.testapp.limited_tasks import one_by_account
+from tests.testapp.tasks import explode
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -51,6 +54,14 @@ class TestSkipped:
         fire(0)
         discard("default", Job.objects.get().id)
         assert fire(1) == [1]
+
+    def test_one_that_has_failed_and_was_sent_back_counts(self):
+        due(explode, overlap="skip")
+        fire(0)
+        drain()
+        assert list(complete_history("default")) == [None]
+        retry("default", history()[0].job_id)
+        assert fire(1) == [0]
 
     def test_of_several_that_were_missed_the_first_goes(self):
         due(overlap="skip", on_missed="run_all")

@@ -13,22 +13,39 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 class TestWhatCannotBeEnqueued:
-    def expect_to_go_on(self, caplog, *said):
+    def expect_to_go_on(self, caplog, *said, now=NOON):
         due(key="sound", args=(1,))
-        assert recur("default", now=NOON) == 1
+        assert recur("default", now=now) == 1
         for text in ("'k'", *said):
             assert text in caplog.text
-        assert row().next_run_at == NOON + MINUTE
+        assert row().next_run_at == now + MINUTE
         assert instants() == []
-        assert instants("sound") == [NOON]
-        (refused,) = history()
-        assert (refused.outcome, refused.run_at) == ("refused", NOON)
+        assert instants("sound") == [now]
+        refused = history()[-1]
+        assert (refused.outcome, refused.run_at) == ("refused", now)
         assert said[-1] in refused.reason
 
     def test_a_task_that_is_gone(self, caplog):
         due()
         RecurringTask.objects.update(task_path="tests.testapp.recurring_tasks.gone")
-        self.expect_to_go_on(caplog, "No task", "recurring_tasks.gone")
+        words = ("No task", "recurring_tasks.gone")
+        self.expect_to_go_on(caplog, *words, now=NOON + 5 * MINUTE)
+
+    def test_a_task_that_another_release_may_know(self, caplog):
+        due()
+        RecurringTask.objects.update(task_path="tests.testapp.recurring_tasks.new")
+        due(key="sound")
+        assert recur("default", now=NOON + MINUTE) == 1
+        assert instants("sound") == [NOON + MINUTE]
+        assert (history(), row().next_run_at, caplog.text) == ([], NOON, "")
+
+    def test_however_many_these_are_the_others_have_their_turn(self, monkeypatch):
+        monkeypatch.setattr(lifecycle_recur, "BATCH_SIZE", 2)
+        for n in range(5):
+            due(key=f"a{n}")
+        RecurringTask.objects.update(task_path="tests.testapp.recurring_tasks.new")
+        due(key="sound")
+        assert recur("default", now=NOON) == 1
 
     @pytest.mark.parametrize(
         "text", ["", "{", '{"args": [{"$type": "x"}], "kwargs": {}}']

@@ -89,7 +89,7 @@ def test_the_number_of_statements_is_that_of_a_batch():
     with statements() as found:
         assert retry_all("default", ids) == 20
     # One of them asks which of the jobs need slots.
-    assert len(found.changes) == 7
+    assert len(found.changes) == 8
 
 
 @pytest.mark.django_db(transaction=True)

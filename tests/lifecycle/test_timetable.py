@@ -116,6 +116,14 @@ class TestTakenKeys:
         scheduled(schedule="* * * * *", replace=True)
         assert row().next_run_at < timezone.now() + timedelta(minutes=2)
 
+    def test_what_was_due_by_the_old_ones_is_recorded(self):
+        first = scheduled().next_run_at
+        RecurringTask.objects.update(next_run_at=first - LATER)
+        scheduled(schedule="@yearly", replace=True)
+        (left_out,) = history()
+        assert (left_out.run_at, left_out.skipped) == (first - LATER, 2)
+        assert left_out.reason == "rescheduled"
+
     def test_those_of_code_cannot_be(self):
         install("default", [declaration()])
         with pytest.raises(RecurringTaskError, match="in code or settings"):

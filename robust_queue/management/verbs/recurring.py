@@ -102,7 +102,7 @@ def _show(database: str, key: str, out: OutputWrapper) -> None:
         raise CommandError(f"There is no recurring task {key!r}.")
     for line in table((row.key, row.state), _facts(row)):
         out.write(line)
-    if row.state in {"active", "paused"}:
+    if row.state in {"active", "paused"} and row.next_run_at is not None:
         _write_runs(Timeline.of(row), row.timezone, out)
     for entry in _entries(database, key)[:ENTRIES]:
         out.write(_told(entry))
@@ -110,7 +110,7 @@ def _show(database: str, key: str, out: OutputWrapper) -> None:
 
 def _facts(row: RecurringTask) -> Iterator[tuple[str, str]]:
     yield "task", row.task_path
-    yield "schedule", f"{row.schedule} ({Schedule(row.schedule).in_words()})"
+    yield "schedule", f"{row.schedule} ({_words_of(row.schedule)})"
     yield "declared", "in code or settings" if row.static else "at run time"
     yield "if missed", row.get_on_missed_display()
     yield "if the last runs on", row.get_overlap_display()
@@ -118,10 +118,20 @@ def _facts(row: RecurringTask) -> Iterator[tuple[str, str]]:
         yield "description", row.description
 
 
+def _words_of(schedule: str) -> str:
+    try:
+        return Schedule(schedule).in_words()
+    except ValueError:
+        return "which nobody understands"
+
+
 def _told(entry: RecurringExecution) -> str:
     parts = [f"{moment(entry.run_at)}  {entry.get_outcome_display()}"]
+    if entry.by_hand:
+        parts.append("by hand")
     if entry.skipped_until and entry.skipped_until != entry.run_at:
-        parts.append(f"until {moment(entry.skipped_until)}")
+        number = "very many" if entry.skipped is None else f"{entry.skipped:,}"
+        parts.append(f"{number} until {moment(entry.skipped_until)}")
     if entry.duration is not None:
         parts.append(f"in {length(entry.duration)}")
     parts += filter(None, [entry.exception_class, entry.reason])
