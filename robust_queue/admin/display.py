@@ -1,7 +1,7 @@
 """How values are shown: links between rows, text that keeps its lines, states."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any
 
@@ -16,6 +16,8 @@ from django.utils.translation import ngettext
 
 from robust_queue.arguments import plain_call, plain_result
 from robust_queue.exceptions import DeserializationError
+from robust_queue.lifecycle.why import Reason
+from robust_queue.models import Job, Process, Semaphore, TaskPause
 
 BREAKABLE_DOT = SafeString(".<wbr>")
 
@@ -44,6 +46,40 @@ def link(site: AdminSite, model: type[Model], pk: Any, text: object) -> SafeStri
     except NoReverseMatch:
         return format_html("{}", text)
     return format_html('<a href="{}">{}</a>', url, text)
+
+
+# What a reason may be about, and the model whose page tells more of it.
+SUBJECTS: dict[str, type[Model]] = {
+    "job": Job,
+    "process": Process,
+    "task": TaskPause,
+    "key": Semaphore,
+}
+
+
+def reason(site: AdminSite, told: Reason) -> SafeString:
+    """A sentence, and the way to what it is about."""
+    text = format_html("{}", told.text)
+    if told.subject == "queue":
+        return list_link(site, "queue", text)
+    model = SUBJECTS.get(told.subject)
+    return link(site, model, told.name, text) if model else text
+
+
+def list_link(site: AdminSite, model_name: str, text: object) -> SafeString:
+    """A link to a list, or the text alone on a site that does not have it."""
+    try:
+        name = f"admin:robust_queue_{model_name}_changelist"
+        url = reverse(name, current_app=site.name)
+    except NoReverseMatch:
+        return format_html("{}", text)
+    return format_html('<a href="{}">{}</a>', url, text)
+
+
+def sentences(items: Iterable[SafeString]) -> SafeString:
+    """One under the other."""
+    lines = format_html_join("", "<li>{}</li>", ((each,) for each in items))
+    return format_html('<ul class="rqueue-reasons">{}</ul>', lines)
 
 
 def path(dotted: str) -> SafeString:

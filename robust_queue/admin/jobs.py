@@ -3,9 +3,11 @@
 from typing import Any, cast
 
 from django.contrib import admin
+from django.db import router
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
+from robust_queue.lifecycle.why import why_not_running
 from robust_queue.models import Attempt, IsolatedRun, Job
 from robust_queue.models.jobs import JobQuerySet
 
@@ -84,6 +86,7 @@ class JobAdmin(ReadOnlyAdmin):
         "id",
         "task_path",
         "execution",
+        "reasons",
         "shown_arguments",
         "queue_name",
         "priority",
@@ -94,7 +97,9 @@ class JobAdmin(ReadOnlyAdmin):
         "run_after",
         "shown_metadata",
     ]
-    readonly_fields = ["id", "execution", "shown_arguments", "shown_metadata"]
+    readonly_fields = [
+        *("id", "execution", "reasons", "shown_arguments", "shown_metadata")
+    ]
     inlines = [AttemptInline, IsolatedRunInline]
 
     def get_queryset(self, request: HttpRequest) -> JobQuerySet:
@@ -115,6 +120,14 @@ class JobAdmin(ReadOnlyAdmin):
         if row is None:
             return self.shown_state(job)
         return display.link(self.admin_site, type(row), job.pk, self.shown_state(job))
+
+    @admin.display(description=_("why is it not running?"))
+    def reasons(self, job: Job) -> Any:
+        database = router.db_for_read(Job)
+        return display.sentences(
+            display.reason(self.admin_site, each)
+            for each in why_not_running(database, job)
+        )
 
     @admin.display(description=_("arguments"))
     def shown_arguments(self, job: Job) -> Any:

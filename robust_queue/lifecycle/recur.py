@@ -127,9 +127,7 @@ def _take(
         judged = [(row, _judge(row, now)) for row in rows]
         ticks = [Tick(row, at) for row, verdict in judged for at in verdict.runs]
         entries = _made(database, ticks, is_alone=is_alone)
-        skipped = [
-            (row, each) for row, verdict in judged for each in verdict.skipped
-        ]
+        skipped = [(row, each) for row, verdict in judged for each in verdict.skipped]
         _write_down(database, [*entries, *entries_of(database, skipped)])
         _move_on(database, judged)
     # What has become of an instant of another backend is not ours to tell.

@@ -18,6 +18,7 @@ from . import (
     resume,
     retry,
     tune,
+    why,
     workers,
 )
 
@@ -41,6 +42,7 @@ VERBS: dict[str, Verb] = {
     "workers": workers,
     "tune": tune,
     "recurring": recurring,
+    "why": why,
     "failures": failures,
     "retry": retry,
     "rerun": rerun,
