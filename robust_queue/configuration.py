@@ -18,6 +18,7 @@ from robust_queue.defaults import QueueDefaults, TaskDefaults
 from robust_queue.exceptions import ConfigurationError
 from robust_queue.flow.queues import QueueConfiguration, QueueConfigurations
 from robust_queue.policies import Policy
+from robust_queue.recurring_settings import RecurringTaskConfiguration, Timetable
 from robust_queue.roles import (
     DispatcherConfiguration,
     Dispatchers,
@@ -48,7 +49,6 @@ from robust_queue.rules import (
     silence_problems,
 )
 from robust_queue.sources import MODULE_SETTINGS, assigned, setting, setting_place
-from robust_queue.timetable import RecurringTaskConfiguration, Timetable
 
 __all__ = [
     "MODULE_SETTINGS",

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import sync_to_async
 
+from . import registry
 from .aliases import database_named, database_of
 from .compat import AnyTask
-from .recurrence import OnMissed, Overlap
+from .recurrence import MISSED_LIMIT, OnMissed, Overlap
 
 if TYPE_CHECKING:
     from .models import RecurringExecution, RecurringTask
@@ -33,7 +34,7 @@ def schedule_recurring(
     description: str = "",
     enabled: bool = True,
     on_missed: OnMissed = "run_once",
-    missed_limit: int = 100,
+    missed_limit: int = MISSED_LIMIT,
     overlap: Overlap = "allow",
     jitter: timedelta | float = 0,
     replace: bool = False,
@@ -137,6 +138,7 @@ async def arun_recurring_now(
 
 
 def _home(task: AnyTask | str, using: str | None) -> str:
-    if using is None and not isinstance(task, str):
-        return database_of(task.get_backend()) or database_named(None)
-    return database_named(using)
+    if using is not None:
+        return database_named(using)
+    declared = registry.resolve(task) if isinstance(task, str) else task
+    return database_of(declared.get_backend()) or database_named(None)

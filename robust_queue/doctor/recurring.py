@@ -21,6 +21,7 @@ def examine(database: str) -> Iterator[Finding]:
     rows = RecurringTask.objects.using(database).filter(retired_at=None)
     silent = rows.filter(static=True, declared_at__lt=timezone.now() - SILENCE)
     yield from _overdue(rows.exclude(pk__in=silent.values("pk")))
+    yield from _without_cursor(rows)
     yield from _orphaned(silent)
 
 
@@ -47,6 +48,14 @@ def _overdue(rows: QuerySet[RecurringTask]) -> Iterator[Finding]:
         text = (
             "Recurring tasks are overdue by more than a minute: does a scheduler run?"
         )
+        yield Finding("problem", text, found)
+
+
+def _without_cursor(rows: QuerySet[RecurringTask]) -> Iterator[Finding]:
+    stuck = rows.filter(enabled=True, next_run_at=None)
+    facts = stuck.order_by("key").values_list("key", "schedule", "timezone")
+    if found := named((facts, lambda *facts: " ".join(facts).strip())):
+        text = "Recurring tasks have schedules that no scheduler has understood."
         yield Finding("problem", text, found)
 
 

@@ -9,16 +9,16 @@ from robust_queue.compat import AnyTask, InvalidTask
 
 from . import keys
 from .keys import Key
-from .values import check_group, period
+from .values import RESERVED, check_group, period
 
 OnConflict: TypeAlias = Literal["block", "discard"]
 
 MOST = 1_000_000
 JOINED_LENGTH = 1024
 
-# The group of runs of recurring tasks that wait for each other. No path of a task is
-# like that.
-TURNS = "recurring task"
+# The group of runs of recurring tasks that wait for each other. No other one may be
+# called like that.
+TURNS = f"{RESERVED}recurring"
 
 # Where a function keeps what was declared of it before it became a task.
 _ATTRIBUTE = "_robust_queue_concurrency"

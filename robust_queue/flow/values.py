@@ -6,11 +6,16 @@ from typing import Any
 from robust_queue.backoffs import LONGEST_DELAY, duration
 from robust_queue.compat import InvalidTask
 
+# How groups begin that are the queue's own.
+RESERVED = "@"
+
 
 def check_group(owner: str, group: Any) -> None:
     """Refuse what is no name of a group; None is the path of the task."""
     if group is not None and not (group and isinstance(group, str)):
         raise InvalidTask(f"{owner}: group must be a text, got {group!r}.")
+    if group is not None and group.startswith(RESERVED):
+        raise InvalidTask(f"{owner}: group must not begin with {RESERVED}: {group!r}.")
 
 
 def period(name: str, value: Any) -> timedelta | None:

@@ -7,13 +7,14 @@ one task is found before, and keeps no other one from its job.
 import logging
 import random
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 from uuid import UUID
 
-from django.db import InterfaceError, OperationalError, transaction
+from django.db import Error, InterfaceError, OperationalError, transaction
 
 from robust_queue import registry
 from robust_queue.aliases import database_of
@@ -24,9 +25,11 @@ from robust_queue.exceptions import EnqueueError
 from robust_queue.flow.concurrency import with_turn
 from robust_queue.models import RecurringExecution, RecurringTask
 from robust_queue.models.recurring import Outcome, Overlap
+from robust_queue.stores.conflicts import is_conflict
 
 from .enqueue import Prepared, write
 from .recurred import marked
+from .remit import is_given_up
 
 logger = logging.getLogger("robust_queue")
 
@@ -53,25 +56,26 @@ class Tick:
 
 
 def hand_in(
-    database: str, ticks: Sequence[Tick], *, is_alone: bool = False
+    database: str, ticks: Sequence[Tick], *, alone: datetime | None = None
 ) -> list[RecurringExecution]:
     """Enqueue the tasks of these instants; return what is to be written down.
 
     Together, an error of the database is raised: nobody can tell whose it was. Alone,
-    one that would come again is the reason for which there is no job.
+    and that is said by telling the time, one that would come again is the reason for
+    which there is no job.
     """
     entries, together = [], list[tuple[Tick, Prepared]]()
     for tick in ticks:
         try:
-            made = _prepared_or_handed_over(database, tick)
+            made = _prepared_or_handed_over(database, tick, is_alone=bool(alone))
             if isinstance(made, RecurringExecution):
                 entries.append(made)
-            elif is_alone or made.unique:
+            elif alone or made.unique:
                 entries.append(_enqueued_alone(database, tick, made))
             else:
                 together.append((tick, made))
         except Exception as error:
-            raise_if_transient(error)
+            _raise_if_passing(error, tick, alone)
             entries.append(_refused(tick, error))
     _write_together([prepared for _, prepared in together])
     enqueued = (tick.entry(job_id=made.job.id) for tick, made in together)
@@ -83,10 +87,20 @@ def kept_in(task: AnyTask) -> str | None:
     return database_of(task.get_backend())
 
 
-def raise_if_transient(error: Exception) -> None:
-    """Let the scheduler try again what the database may accept the next time."""
+def _raise_if_passing(error: Exception, tick: Tick, alone: datetime | None) -> None:
+    """Let the scheduler try again what the database may accept the next time.
+
+    Together, every error of the database is one of the transaction, which is broken.
+    Alone, some look as if they would pass and do not, such as a column that is missing.
+    They have some minutes.
+    """
     cause = error.__cause__ if isinstance(error, EnqueueError) else error
-    if isinstance(cause, OperationalError | InterfaceError):
+    if not isinstance(cause, Error):
+        return
+    if alone is None or is_conflict(cause):
+        raise cause
+    may_pass = isinstance(cause, OperationalError | InterfaceError)
+    if may_pass and not is_given_up(tick.row, alone):
         raise cause
 
 
@@ -94,8 +108,15 @@ def raise_if_transient(error: Exception) -> None:
 
 
 def _prepared_or_handed_over(
-    database: str, tick: Tick
+    database: str, tick: Tick, *, is_alone: bool
 ) -> Prepared | RecurringExecution:
+    # Arguments and keys may be looked up in the database, in code of the project: an
+    # error of that must not break the transaction of whoever is alone with it.
+    with transaction.atomic(using=database) if is_alone else nullcontext():
+        return _prepared(database, tick)
+
+
+def _prepared(database: str, tick: Tick) -> Prepared | RecurringExecution:
     call = _call(tick)
     if kept_in(call.task) != database:
         return _handed_over(database, tick, call)

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db import transaction
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from robust_queue.aliases import options_of
@@ -20,6 +21,7 @@ from robust_queue.models import (
 )
 from robust_queue.models.recurring import Outcome
 from robust_queue.stores import store_for
+from robust_queue.stores.conflicts import retried
 
 from .calls import is_kept
 from .policy import policy_for
@@ -31,18 +33,20 @@ _COLUMNS = ["outcome", "started_at", "finished_at", "exception_class"]
 def complete_history(database: str) -> Iterator[None]:
     """Write down how runs have ended since the last time, a batch at a time."""
     last_seen = 0
-    while found := list(_open(database).filter(pk__gt=last_seen)[:BATCH_SIZE]):
-        _complete(database, found)
-        last_seen = found[-1].pk
+    while ids := _open_behind(database, last_seen):
+        _complete(database, Q(pk__in=ids))
+        last_seen = ids[-1]
         yield
 
 
 def complete_before_clearing(database: str, job_ids: Sequence[UUID]) -> None:
-    """Write down how these jobs have ended, those of recurring tasks among them."""
-    if not job_ids:
-        return
-    if found := list(_open(database).filter(job_id__in=job_ids)):
-        _complete(database, found)
+    """Write down how these jobs have ended, those of recurring tasks among them.
+
+    To be called before they are cleared. Whoever is about to write the same down is
+    waited for: it must find the jobs there.
+    """
+    if job_ids and _open(database).filter(job_id__in=job_ids).exists():
+        _complete(database, Q(job_id__in=job_ids))
 
 
 def reopen(database: str, job_ids: Sequence[UUID]) -> None:
@@ -52,22 +56,42 @@ def reopen(database: str, job_ids: Sequence[UUID]) -> None:
     failed.update(outcome=Outcome.ENQUEUED)
 
 
+def run_on(database: str, job_id: UUID, successor: UUID) -> None:
+    """A run goes on as another job, in the transaction that replaces the one it was."""
+    entries = RecurringExecution.objects.using(database).filter(job_id=job_id)
+    entries.update(job_id=successor, outcome=Outcome.ENQUEUED)
+
+
 def _open(database: str) -> QuerySet[RecurringExecution]:
     """Runs that are not known to be over."""
     rows = RecurringExecution.objects.using(database).filter(outcome=Outcome.ENQUEUED)
     return rows.filter(job_id__isnull=False).order_by("pk")
 
 
-def _complete(database: str, entries: Sequence[RecurringExecution]) -> None:
-    ids = [each.job_id for each in entries]
-    ends = _ends(database, ids)
-    changed = [
-        each
-        for each in entries
-        if each.job_id in ends and _note(each, ends[each.job_id])
-    ]
-    rows = RecurringExecution.objects.using(database)
-    rows.bulk_update(changed, _COLUMNS)
+def _open_behind(database: str, last_seen: int) -> list[int]:
+    rows = _open(database).filter(pk__gt=last_seen)
+    return list(rows.values_list("pk", flat=True)[:BATCH_SIZE])
+
+
+def _complete(database: str, which: Q) -> None:
+    """Look at the jobs of locked entries.
+
+    Without the lock, somebody could clear a job in between, which would then seem to be
+    gone, or retry one, whose end would be written down as a failure for good.
+    """
+
+    def change() -> list[RecurringExecution]:
+        with transaction.atomic(using=database):
+            entries = list(_open(database).filter(which).select_for_update())
+            ends = _ends(database, [each.job_id for each in entries])
+            changed = [each for each in entries if each.job_id in ends]
+            for each in changed:
+                _note(each, ends[each.job_id])
+            rows = RecurringExecution.objects.using(database)
+            rows.bulk_update(changed, _COLUMNS)
+        return changed
+
+    changed = retried(database, change)
     succeeded = [each for each in changed if each.outcome == Outcome.SUCCEEDED]
     _drop_unkept(database, [each.job_id for each in succeeded if each.job_id])
 
@@ -84,13 +108,9 @@ def _drop_unkept(database: str, job_ids: Sequence[UUID]) -> None:
         store_for(database).clear("finished", unkept, before=timezone.now())
 
 
-def _note(entry: RecurringExecution, end: dict[str, Any]) -> bool:
-    """Take an end over; False if it is known."""
-    if all(getattr(entry, name) == value for name, value in end.items()):
-        return False
+def _note(entry: RecurringExecution, end: dict[str, Any]) -> None:
     for name, value in end.items():
         setattr(entry, name, value)
-    return True
 
 
 def _ends(database: str, job_ids: Sequence[UUID | None]) -> dict[UUID | None, Any]:

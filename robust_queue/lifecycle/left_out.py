@@ -1,14 +1,12 @@
 """Instants that became no job ──▶ what is written down of them."""
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from robust_queue.models import RecurringExecution, RecurringTask
 from robust_queue.models.recurring import Outcome
 
-from .ticks import Skipped, Timeline
-
-_LEAST = timedelta(microseconds=1)
+from .ticks import LEAST, Skipped, Timeline
 
 
 def entries_of(
@@ -46,9 +44,9 @@ def _untold(database: str, row: RecurringTask, skipped: Skipped) -> Iterator[Ski
         by_hand=False,
         run_at__range=(skipped.first, skipped.last),
     )
-    begin, timeline = skipped.first - _LEAST, Timeline.of(row)
+    begin, timeline = skipped.first - LEAST, Timeline.of(row)
     for first, last in told.order_by("run_at").values_list("run_at", "skipped_until"):
-        yield from _part(timeline, begin, first - _LEAST, skipped.reason)
+        yield from _part(timeline, begin, first - LEAST, skipped.reason)
         begin = last or first
     yield from _part(timeline, begin, skipped.last, skipped.reason)
 
@@ -89,7 +87,7 @@ def pass_over(
     except ValueError:
         return None  # nobody can tell which instants it had
     if row.next_run_at is not None and row.next_run_at <= now:
-        before = row.next_run_at - _LEAST
+        before = row.next_run_at - LEAST
         skipped = [(row, each) for each in _part(timeline, before, now, reason)]
         write_left_out(database, entries_of(database, skipped))
     return timeline.after(now)

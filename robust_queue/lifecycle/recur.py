@@ -6,163 +6,146 @@ of the schedule, never the clock at firing, so a clock that steps back repeats n
 """
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 from typing import NamedTuple
 
-from django.db import Error, connections, transaction
-from django.db.models import Q, QuerySet
+from django.db import connections, transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
-from robust_queue import registry
 from robust_queue.configuration import current
 from robust_queue.models import RecurringExecution, RecurringTask
-from robust_queue.models.recurring import SILENCE, Outcome, Overlap
+from robust_queue.models.recurring import Outcome, Overlap
 from robust_queue.stores.conflicts import retried
 
 from .hand_in import Tick, hand_in
 from .left_out import entries_of, write_left_out
+from .remit import Remit
 from .selection import standing
 from .ticks import Verdict, decide
 
 logger = logging.getLogger("robust_queue")
 
 BATCH_SIZE = 500
+# Whoever missed many makes up for many: beyond these the next transaction goes on.
+MOST_TICKS = 2_000
 _ENDED = ("finished", "failed")
+# What has become of an instant of another backend is not ours to tell.
+_FIRED = {Outcome.ENQUEUED, Outcome.HANDED_OVER}
 
 
 def recur(
-    database: str,
-    *,
-    now: datetime | None = None,
-    declared: Collection[str] | None = None,
+    database: str, *, now: datetime | None = None, remit: Remit | None = None
 ) -> int:
-    """Enqueue every enabled recurring task that is due; return how many jobs.
+    """Enqueue every recurring task that is due; return how many jobs.
 
-    Of those that stand in code or settings only the ``declared`` ones, if that is said:
-    what another release declares is left to that. A task that cannot be enqueued is
-    logged, and its instant is over; one that is not known here may be known elsewhere,
-    and is left to others for some minutes. An error of the database is raised, after
-    the other tasks had their turn, and the instant stays due.
+    A task that cannot be enqueued is logged, and its instant is over. An error of the
+    database is raised, after the other tasks had their turn, and the instant stays due.
     """
-    moment = now or timezone.now()
-    due = _due(database, moment, declared)
+    moment, remit = now or timezone.now(), remit or Remit()
+    remit.remember(moment)
     fired, is_full = 0, True
     while is_full:
         try:
-            batch = _fire(database, due[:BATCH_SIZE], moment)
-        except Error:
+            batch = _fire(database, _Order(remit, moment))
+        except Exception:
             if _is_out_of_reach(database):
                 raise
-            return fired + _one_by_one(database, due, moment)
-        fired += batch.fired
-        is_full = batch.taken == BATCH_SIZE
-        due = due.exclude(pk__in=batch.left) if batch.left else due
+            return fired + _one_by_one(database, remit, moment)
+        fired, is_full = fired + batch.fired, batch.is_full
     return fired
 
 
-def next_instant(
-    database: str, *, declared: Collection[str] | None = None
-) -> datetime | None:
+def next_instant(database: str, remit: Remit | None = None) -> datetime | None:
     """When the next recurring task is due; None if there is none. One statement."""
-    rows = _enabled(database, declared).order_by("next_run_at")
+    rows = (remit or Remit()).rows(database)
     found: datetime | None = rows.values_list("next_run_at", flat=True).first()
     return found
 
 
-def anything_made_at_run_time(database: str) -> bool:
-    """Does anything recur that stands neither in code nor in the settings?"""
-    return RecurringTask.objects.using(database).filter(static=False).exists()
-
-
-def _enabled(
-    database: str, declared: Collection[str] | None
-) -> QuerySet[RecurringTask]:
-    rows = RecurringTask.objects.using(database).filter(enabled=True)
-    rows = rows.filter(next_run_at__isnull=False)
-    if declared is None:
-        return rows
-    return rows.filter(Q(static=False) | Q(key__in=declared))
-
-
-def _due(
-    database: str, now: datetime, declared: Collection[str] | None
-) -> QuerySet[RecurringTask]:
-    due = _enabled(database, declared).filter(next_run_at__lte=now)
-    return due.order_by("next_run_at", "pk")
+def anything_recurs(database: str) -> bool:
+    """Is there anything for a scheduler to do, or to look after?"""
+    return RecurringTask.objects.using(database).filter(retired_at=None).exists()
 
 
 # ── Firing ─────────────────────────────────────────────────────────────────────
 
 
+class _Order(NamedTuple):
+    """What is to be fired: all that is due, or one row of it."""
+
+    remit: Remit
+    now: datetime
+    pk: int | None = None
+
+    def rows(self, database: str) -> QuerySet[RecurringTask]:
+        due = self.remit.rows(database).filter(next_run_at__lte=self.now)
+        return due[:BATCH_SIZE] if self.pk is None else due.filter(pk=self.pk)
+
+
 class _Batch(NamedTuple):
-    taken: int
     fired: int
-    # Rows that were not ours to fire.
-    left: list[int]
+    # Then there may be more.
+    is_full: bool
 
 
-def _fire(
-    database: str,
-    due: QuerySet[RecurringTask],
-    now: datetime,
-    *,
-    is_alone: bool = False,
-) -> _Batch:
-    return retried(database, partial(_take, database, due, now, is_alone=is_alone))
+def _fire(database: str, order: _Order) -> _Batch:
+    return retried(database, partial(_take, database, order))
 
 
-def _take(
-    database: str, due: QuerySet[RecurringTask], now: datetime, *, is_alone: bool
-) -> _Batch:
+def _take(database: str, order: _Order) -> _Batch:
     """Lock rows, make the jobs of their instants, and move the cursors on."""
     with transaction.atomic(using=database):
         # Rows that another scheduler is about to fire are none of ours. Where nothing
         # can be locked there is one writer, and whoever comes second has to look again.
         features = connections[database].features
         skips = features.has_select_for_update_skip_locked
-        taken = list(due.select_for_update(skip_locked=skips))
-        rows = [row for row in taken if not _is_for_others(row, now)]
-        judged = [(row, _judge(row, now)) for row in rows]
+        rows = list(order.rows(database).select_for_update(skip_locked=skips))
+        judged = _judged(rows, order)
         ticks = [Tick(row, at) for row, verdict in judged for at in verdict.runs]
-        entries = _made(database, ticks, is_alone=is_alone)
+        entries = _made(database, ticks, order)
         skipped = [(row, each) for row, verdict in judged for each in verdict.skipped]
         _write_down(database, [*entries, *entries_of(database, skipped)])
         _move_on(database, judged)
-    # What has become of an instant of another backend is not ours to tell.
-    told = {Outcome.ENQUEUED, Outcome.HANDED_OVER}
-    fired = sum(each.outcome in told for each in entries)
-    left = {each.pk for each in taken} - {each.pk for each in rows}
-    return _Batch(len(taken), fired, sorted(left))
+    fired = sum(each.outcome in _FIRED for each in entries)
+    is_full = len(rows) == BATCH_SIZE or len(ticks) >= MOST_TICKS
+    return _Batch(fired, is_full)
 
 
-def _is_for_others(row: RecurringTask, now: datetime) -> bool:
-    """Does it name a task that another release may know, which is just being deployed?
-
-    After some minutes nobody does, and the instant is over.
-    """
-    is_new = row.next_run_at is not None and now - row.next_run_at < SILENCE
-    return is_new and registry.find(row.task_path) is None
+def _judged(
+    rows: Sequence[RecurringTask], order: _Order
+) -> list[tuple[RecurringTask, Verdict]]:
+    """What becomes of each, as far as one transaction may go; the rest stays due."""
+    judged, ticks = [], 0
+    for row in rows:
+        if ticks >= MOST_TICKS:
+            break
+        if not order.remit.leaves(row, order.now):
+            verdict = _judge(row, order.now)
+            judged.append((row, verdict))
+            ticks += len(verdict.runs)
+    return judged
 
 
 def _judge(row: RecurringTask, now: datetime) -> Verdict:
     try:
         return decide(row, now=now, grace=current().recurring_grace)
-    except ValueError:
+    except (ValueError, OverflowError):
         logger.exception("Recurring task %r has no sensible schedule.", row.key)
         at = row.next_run_at
         return Verdict(runs=[at] if at else [], next_run_at=None)
 
 
-def _one_by_one(database: str, due: QuerySet[RecurringTask], now: datetime) -> int:
+def _one_by_one(database: str, remit: Remit, now: datetime) -> int:
     """Find out whose error it was, so that only they have to suffer from it."""
     fired, trouble = 0, None
+    due = remit.rows(database).filter(next_run_at__lte=now)
     for pk in list(due.values_list("pk", flat=True)):
         try:
-            alone = due.filter(pk=pk)
-            fired += _fire(database, alone, now, is_alone=True).fired
-        except Error as error:
+            fired += _fire(database, _Order(remit, now, pk)).fired
+        except Exception as error:
             if _is_out_of_reach(database):
                 raise
             trouble = trouble or error
@@ -180,7 +163,7 @@ def _is_out_of_reach(database: str) -> bool:
 
 
 def _made(
-    database: str, ticks: Sequence[Tick], *, is_alone: bool
+    database: str, ticks: Sequence[Tick], order: _Order
 ) -> list[RecurringExecution]:
     new = _without_what_has_run(database, ticks)
     going = _going(database, [each for each in new if _minds_overlaps(each)])
@@ -192,7 +175,8 @@ def _made(
             wanted.append(tick)
             if _minds_overlaps(tick):
                 going[tick.row.key] = "that was enqueued at the same time"
-    return [*hand_in(database, wanted, is_alone=is_alone), *left_out]
+    alone = None if order.pk is None else order.now
+    return [*hand_in(database, wanted, alone=alone), *left_out]
 
 
 def _without_what_has_run(database: str, ticks: Sequence[Tick]) -> list[Tick]:

@@ -32,6 +32,7 @@ from robust_queue.stores.conflicts import retried
 
 from .admit import limits_of, promote
 from .enqueue import Destination, Prepared, check, let_in, prepare, tell
+from .history import run_on
 from .pause_task import is_aside
 from .rates import demanded
 from .selection import STATES_TO_LEAVE, standing
@@ -127,6 +128,7 @@ def _replace(database: str, job: Job, prepared: Prepared) -> bool:
         is_ours = bool(store.discard([job.id], STATES_TO_LEAVE[job.state]))
         if is_ours:
             take_over(database, prepared, job.id)
+            run_on(database, job.id, prepared.job.id)
         return is_ours
 
 

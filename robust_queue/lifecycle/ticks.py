@@ -13,9 +13,10 @@ from django.utils import timezone
 
 from robust_queue.models import RecurringTask
 from robust_queue.models.recurring import OnMissed
+from robust_queue.recurrence import MOST_MISSED
 from robust_queue.schedules import Schedule, zone_named
 
-_LEAST = timedelta(microseconds=1)
+LEAST = timedelta(microseconds=1)
 # More than these are not counted: it would take longer than anybody wants to wait.
 MOST_COUNTED = 10_000
 
@@ -49,7 +50,7 @@ def decide(row: RecurringTask, *, now: datetime, grace: timedelta) -> Verdict:
     if following > now and (now - cursor <= grace or row.on_missed != OnMissed.SKIP):
         # As nearly always: one instant, whose time has just come.
         return Verdict(runs=[cursor], next_run_at=following)
-    return _decide_on_many(row, timeline, cursor - _LEAST, now=now, grace=grace)
+    return _decide_on_many(row, timeline, cursor - LEAST, now=now, grace=grace)
 
 
 def _decide_on_many(
@@ -60,7 +61,8 @@ def _decide_on_many(
     now: datetime,
     grace: timedelta,
 ) -> Verdict:
-    most = row.missed_limit if row.on_missed == OnMissed.RUN_ALL else 1
+    limit = min(row.missed_limit, MOST_MISSED)
+    most = limit if row.on_missed == OnMissed.RUN_ALL else 1
     latest = timeline.latest(most + 1, after=before, until=now)
     runs = latest[-most:]
     if row.on_missed == OnMissed.SKIP and runs and now - runs[-1] > grace:
@@ -104,7 +106,8 @@ class Timeline:
         """The last instants between two moments, the second included."""
         begin, end = _instant(after), _instant(until)
         found = self.schedule.latest(number, after=begin, until=end, zone=self.zone)
-        return [_stored(each) for each in found]
+        # Without zones two of them may be the same moment, in an hour that is repeated.
+        return list(dict.fromkeys(_stored(each) for each in found))
 
     def skipped(self, after: datetime, last: datetime, reason: str) -> Skipped:
         """The instants behind a moment and up to the last one, which is left out."""

@@ -4,7 +4,7 @@ Schedulers look at the table every few seconds, so that nobody has to tell them.
 """
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
 
@@ -22,10 +22,10 @@ from robust_queue.stores.conflicts import retried
 from .hand_in import Tick, hand_in, kept_in
 from .install import columns_of, first_run
 from .left_out import pass_over
+from .ticks import LEAST
 
 R = TypeVar("R")
 
-_LEAST = timedelta(microseconds=1)
 _PAUSED = "paused"
 
 
@@ -88,7 +88,7 @@ def run_now(database: str, key: str) -> RecurringExecution:
     def enqueue() -> RecurringExecution:
         with transaction.atomic(using=database):
             tick = Tick(row, _moment_of_nobody(), by_hand=True)
-            (entry,) = hand_in(database, [tick], is_alone=True)
+            (entry,) = hand_in(database, [tick], alone=tick.run_at)
             if entry.outcome in {Outcome.REFUSED, Outcome.SKIPPED}:
                 raise RecurringTaskError(
                     f"Recurring task {key!r} was not enqueued: {entry.reason}"
@@ -102,7 +102,7 @@ def run_now(database: str, key: str) -> RecurringExecution:
 def _moment_of_nobody() -> datetime:
     """Now, but never one of the instants that schedules have: those are whole."""
     now = timezone.now()
-    return now if now.microsecond else now + _LEAST
+    return now if now.microsecond else now + LEAST
 
 
 def _check_home(database: str, wanted: Recurrence) -> None:
@@ -117,7 +117,9 @@ def _check_home(database: str, wanted: Recurrence) -> None:
 # ── Rows ───────────────────────────────────────────────────────────────────────
 
 
-def _put(database: str, wanted: Recurrence, *, replaces: bool) -> RecurringTask:
+def _put(
+    database: str, wanted: Recurrence, *, replaces: bool, is_second: bool = False
+) -> RecurringTask:
     rows = RecurringTask.objects.using(database)
     try:
         with transaction.atomic(using=database):
@@ -133,11 +135,10 @@ def _put(database: str, wanted: Recurrence, *, replaces: bool) -> RecurringTask:
             _check_replaceable(row, replaces=replaces)
             return _replaced(database, row, wanted)
     except IntegrityError:
-        # Somebody was quicker, and is seen now.
-        if not replaces:
-            raise _taken(wanted.key) from None
-        with transaction.atomic(using=database):
-            return _replaced(database, _locked(database, wanted.key), wanted)
+        if is_second:
+            raise
+        # Somebody was quicker with the key, and is seen now.
+        return _put(database, wanted, replaces=replaces, is_second=True)
 
 
 def _replaced(database: str, row: RecurringTask, wanted: Recurrence) -> RecurringTask:
@@ -205,7 +206,12 @@ def _resume(database: str, row: RecurringTask) -> bool:
     if row.enabled:
         return False
     row.enabled = True
-    if row.retired_at is None:
-        row.next_run_at = pass_over(database, row, now=timezone.now(), reason=_PAUSED)
+    following = pass_over(database, row, now=timezone.now(), reason=_PAUSED)
+    if following is None:
+        raise RecurringTaskError(
+            f"Recurring task {row.key!r} has the schedule {row.schedule!r} in the time "
+            f"zone {row.timezone!r}, which nobody understands here."
+        )
+    row.next_run_at = following
     row.save(using=database, update_fields=["enabled", "next_run_at", "updated_at"])
     return True

@@ -7,6 +7,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from robust_queue.fields import IdField, NameField
+from robust_queue.recurrence import MISSED_LIMIT
 
 # Whoever declares a task says so every minute. Nobody did for so long: nobody does.
 SILENCE = timedelta(minutes=5)
@@ -84,8 +85,8 @@ class RecurringTask(models.Model):
     )
     missed_limit = models.PositiveIntegerField(
         _("at most"),
-        default=100,
-        db_default=100,
+        default=MISSED_LIMIT,
+        db_default=MISSED_LIMIT,
         help_text=_("If all are to be run: so many, the latest."),
     )
     overlap = models.CharField(

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 from robust_queue.configuration import ConfigurationOptions, WorkerConfiguration
-from robust_queue.lifecycle.recur import anything_made_at_run_time
+from robust_queue.lifecycle.recur import anything_recurs
 from robust_queue.recurrence import Recurrence
 from robust_queue.rules import RunMode
 
@@ -42,11 +42,12 @@ def seats_of(
 def reserve_of(database: str, recurrences: Sequence[Recurrence]) -> Reserve | None:
     """Who is called up when a task is made to recur at run time, where none does yet.
 
-    Nobody, if there is a scheduler anyway.
+    Or if one did that is declared no longer: somebody has to retire it. Nobody, if
+    there is a scheduler anyway.
     """
     if recurrences:
         return None
-    is_needed = partial(anything_made_at_run_time, database)
+    is_needed = partial(anything_recurs, database)
     return Reserve(scheduler(database, ()), is_needed)
 
 

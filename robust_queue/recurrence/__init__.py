@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from robust_queue import configuration, registry
 from robust_queue.compat import AnyTask
+from robust_queue.recurring_settings import MISSED_LIMIT
 
 from .recurrences import (
-    MISSED_LIMIT,
     ON_MISSED,
     OVERLAPS,
     OnMissed,
@@ -20,8 +20,11 @@ from .recurrences import (
     Recurrence,
     recurrence_of,
 )
+from .refusals import MOST_MISSED
 
 __all__ = [
+    "MISSED_LIMIT",
+    "MOST_MISSED",
     "ON_MISSED",
     "OVERLAPS",
     "OnMissed",

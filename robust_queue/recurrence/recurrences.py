@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any, Literal, TypeAlias, get_args
 
 from robust_queue.compat import AnyTask
+from robust_queue.recurring_settings import MISSED_LIMIT
 from robust_queue.schedules import Schedule
 
 from . import refusals
@@ -15,7 +16,6 @@ Overlap: TypeAlias = Literal["allow", "skip", "queue"]
 
 ON_MISSED: tuple[str, ...] = get_args(OnMissed)
 OVERLAPS: tuple[str, ...] = get_args(Overlap)
-MISSED_LIMIT = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

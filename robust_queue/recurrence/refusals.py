@@ -123,8 +123,16 @@ def check_flag(name: str, value: object) -> None:
 
 
 def check_text(name: str, value: object) -> None:
-    if not isinstance(value, str) or "\0" in value:
+    if not isinstance(value, str) or "\0" in value or not _can_be_sent(value):
         raise TypeError(f"@recurring: {name} must be text, got {value!r}.")
+
+
+def _can_be_sent(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def read_jitter(task: AnyTask, value: Any) -> timedelta:
@@ -149,4 +157,10 @@ def check_backend(task: AnyTask, overlap: str) -> None:
         raise ValueError(
             f"@recurring: overlap={overlap!r} needs a task of Robust Queue, which "
             f"{task.module_path} is not."
+        )
+    limits = getattr(task, "concurrency", None) or ()
+    if overlap == "queue" and any(each.on_conflict == "discard" for each in limits):
+        raise ValueError(
+            f"@recurring: overlap='queue' lets runs wait, but {task.module_path} has a "
+            "concurrency limit that discards what would have to wait."
         )

@@ -13,6 +13,7 @@ from robust_queue.admin import recurring
 from robust_queue.arguments import dump_call, load_call
 from robust_queue.exceptions import RecurringTaskError
 from robust_queue.lifecycle.recur import next_instant, recur
+from robust_queue.lifecycle.remit import Remit
 from robust_queue.lifecycle.timetable import pause
 from robust_queue.models import Job, RecurringTask
 from tests.support import rows
@@ -33,8 +34,8 @@ class TestAdding:
         assert response.status_code == 302
         row = RecurringTask.objects.get()
         assert (row.key, row.static, row.state) == ("k", False, "active")
-        assert next_instant("default", declared=()) == row.next_run_at
-        assert recur("default", now=row.next_run_at, declared=()) == 1
+        assert next_instant("default", Remit(())) == row.next_run_at
+        assert recur("default", now=row.next_run_at, remit=Remit(())) == 1
         assert load_call(Job.objects.get().arguments) == ([1], {"b": 2})
 
     def test_takes_every_option(self, as_superuser):
@@ -213,7 +214,7 @@ class TestChanging:
         assert "Every minute (UTC). Next runs: " in response.content.decode()
         row.refresh_from_db()
         assert row.schedule == "every minute"
-        assert next_instant("default", declared=()) == row.next_run_at
+        assert next_instant("default", Remit(())) == row.next_run_at
         assert row.next_run_at <= timezone.now() + timedelta(minutes=1)
         (entry,) = LogEntry.objects.all()
         assert (entry.action_flag, entry.object_id) == (CHANGE, str(row.pk))

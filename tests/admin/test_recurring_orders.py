@@ -11,6 +11,7 @@ from django.utils import timezone
 from robust_queue.admin import recurring_orders
 from robust_queue.exceptions import RecurringTaskError
 from robust_queue.lifecycle.recur import next_instant, recur
+from robust_queue.lifecycle.remit import Remit
 from robust_queue.models import Job, RecurringExecution, RecurringTask
 from tests.support import rows
 
@@ -48,14 +49,14 @@ class TestOrders:
         assert told(order(browser, row, "pause", follow=True)) == [
             "1 recurring task paused."
         ]
-        assert next_instant("default", declared=["k"]) is None
+        assert next_instant("default", Remit(["k"])) is None
         assert told(order(browser, row, "pause", follow=True)) == [
             "1 was paused already."
         ]
         assert told(order(browser, row, "resume", follow=True)) == [
             "1 recurring task resumed."
         ]
-        assert next_instant("default", declared=["k"]) is not None
+        assert next_instant("default", Remit(["k"])) is not None
         assert told(order(browser, row, "resume", follow=True)) == ["1 was not paused."]
         assert log() == [(CHANGE, "k"), (CHANGE, "k")]
 

@@ -73,3 +73,9 @@ def test_a_cursor_that_a_wrong_clock_has_moved_is_named(ask):
 def test_a_schedule_that_nobody_understands_is_no_matter_of_clocks(ask):
     recurring(schedule="whenever")
     assert ask(deep=True) == {}
+
+
+def test_one_that_nobody_has_understood_when_it_was_due_is_named(ask):
+    recurring(schedule="whenever", next_run_at=None)
+    severity, offenders = only(ask(), "no scheduler has understood")
+    assert (severity, offenders) == ("problem", ("k whenever",))

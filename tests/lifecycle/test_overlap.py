@@ -7,6 +7,7 @@ import pytest
 from robust_queue.lifecycle.discard import discard
 from robust_queue.lifecycle.history import complete_history
 from robust_queue.lifecycle.recur import recur
+from robust_queue.lifecycle.remit import Remit
 from robust_queue.lifecycle.retry import retry
 from robust_queue.models import (
     BlockedExecution,
@@ -134,14 +135,14 @@ class TestWhoseTurnItIs:
     def test_what_another_release_declares_is_left_to_that(self):
         due(key="mine")
         due(key="theirs")
-        assert recur("default", now=NOON, declared={"mine"}) == 1
+        assert recur("default", now=NOON, remit=Remit({"mine"})) == 1
         assert instants("theirs") == []
-        assert recur("default", now=NOON, declared={"theirs"}) == 1
+        assert recur("default", now=NOON, remit=Remit({"theirs"})) == 1
 
     def test_what_was_made_at_run_time_is_everybodys(self):
         due()
         RecurringTask.objects.update(static=False)
-        assert recur("default", now=NOON, declared=()) == 1
+        assert recur("default", now=NOON, remit=Remit(())) == 1
 
 
 def test_a_long_outage_is_one_row_of_history():

@@ -7,9 +7,9 @@ from uuid import UUID
 import pytest
 from django.db import connection, transaction
 
-from robust_queue.lifecycle import recur as lifecycle_recur
 from robust_queue.lifecycle.install import install
 from robust_queue.lifecycle.recur import next_instant, recur
+from robust_queue.lifecycle.timetable import pause, schedule
 from robust_queue.models import Job, RecurringExecution, RecurringTask
 from robust_queue.testing import drain
 from tests.support.recurring import MINUTE, NOON, declaration, due, instants, row
@@ -153,28 +153,24 @@ class TestDisabled:
         assert recur("default", now=NOON) == 0
         assert row().next_run_at == NOON
 
-    def test_also_if_it_was_disabled_a_moment_ago(self, monkeypatch):
+    def test_nor_if_it_is_being_paused(self, row_locks):
         due()
-        self.between_reading_and_firing(monkeypatch, enabled=False)
+        with uncommitted(pause, "default", "k"):
+            assert started(recur, "default", now=NOON).result(30) == 0
         assert recur("default", now=NOON) == 0
         assert not Job.objects.exists()
 
-    def test_a_schedule_that_changed_a_moment_ago_is_not_overruled(self, monkeypatch):
+    def test_a_schedule_that_changed_a_moment_ago_is_not_overruled(self, row_locks):
         due()
-        self.between_reading_and_firing(monkeypatch, schedule="0 12 * * *")
-        assert recur("default", now=NOON) == 1
-        assert row().next_run_at == NOON + timedelta(days=1)
+        RecurringTask.objects.update(static=False)
 
-    def between_reading_and_firing(self, monkeypatch, **changes):
-        read = lifecycle_recur._due
+        def change():
+            schedule("default", "k", report, schedule="@yearly", replace=True)
 
-        def read_and_change(*args):
-            found = read(*args)
-            RecurringTask.objects.update(**changes)
-            monkeypatch.undo()
-            return found
-
-        monkeypatch.setattr(lifecycle_recur, "_due", read_and_change)
+        with uncommitted(change):
+            assert started(recur, "default", now=NOON).result(30) == 0
+        assert recur("default", now=NOON) == 0
+        assert row().next_run_at > NOON
 
 
 class TestSeveralSchedulers:

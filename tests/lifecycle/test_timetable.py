@@ -24,6 +24,7 @@ from robust_queue.arguments import load_call
 from robust_queue.exceptions import PayloadTooLargeError, UnknownTaskError
 from robust_queue.lifecycle.install import install
 from robust_queue.lifecycle.recur import next_instant, recur
+from robust_queue.lifecycle.remit import Remit
 from robust_queue.models import BlockedExecution, Job, RecurringExecution, RecurringTask
 from robust_queue.testing import drain
 from tests.support.recurring import declaration, history, row
@@ -46,8 +47,8 @@ class TestScheduling:
         made = scheduled(timezone="Asia/Tokyo", description="Hi", overlap="skip")
         assert (made.static, made.enabled, made.state) == (False, True, "active")
         assert made.next_run_at > timezone.now()
-        assert next_instant("default", declared=()) == made.next_run_at
-        assert recur("default", now=made.next_run_at, declared=()) == 1
+        assert next_instant("default", Remit(())) == made.next_run_at
+        assert recur("default", now=made.next_run_at, remit=Remit(())) == 1
         assert load_call(Job.objects.get().arguments) == (["Alice"], {})
 
     def test_a_task_by_its_path(self):

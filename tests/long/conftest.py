@@ -1,5 +1,11 @@
 """The long tests have the fixtures of the shorter ones."""
 
-from tests.processes.conftest import supervised, witness, witnessed
+from tests.processes.conftest import (
+    server,
+    server_of_module,
+    supervised,
+    witness,
+    witnessed,
+)
 
-__all__ = ["supervised", "witness", "witnessed"]
+__all__ = ["server", "server_of_module", "supervised", "witness", "witnessed"]

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from django.conf import settings
 from django.core.management import CommandError
 from django.core.management.base import OutputWrapper
+from django.db.models import OuterRef, QuerySet, Subquery
 from django.utils import timezone
 
 from robust_queue.exceptions import RobustQueueError
@@ -67,7 +68,7 @@ def run(database: str, options: dict[str, Any], out: OutputWrapper) -> None:
 
 
 def _list(database: str, out: OutputWrapper) -> None:
-    found = list(RecurringTask.objects.using(database).order_by("key"))
+    found = list(_with_last(RecurringTask.objects.using(database)).order_by("key"))
     if not found:
         out.write("Nothing recurs here. Schedulers write down what is declared.")
         return
@@ -78,7 +79,7 @@ def _list(database: str, out: OutputWrapper) -> None:
             f"{each.schedule} {each.timezone}".strip(),
             each.state,
             moment(each.next_run_at) if each.state == "active" else "",
-            _last(database, each.key),
+            f"{each.last_outcome or ''} {moment(each.last_run_at)}".strip(),
         )
         for each in found
     ]
@@ -86,9 +87,15 @@ def _list(database: str, out: OutputWrapper) -> None:
         out.write(line)
 
 
-def _last(database: str, key: str) -> str:
-    entry = _entries(database, key).first()
-    return f"{entry.outcome} {moment(entry.run_at)}" if entry else ""
+def _with_last(tasks: QuerySet[Any]) -> QuerySet[Any]:
+    """Recurring tasks, each with what was written down of it last."""
+    entries = RecurringExecution.objects.filter(task_key=OuterRef("key"))
+    latest = entries.order_by("-run_at")
+    annotated: QuerySet[Any] = tasks.annotate(
+        last_outcome=Subquery(latest.values("outcome")[:1]),
+        last_run_at=Subquery(latest.values("run_at")[:1]),
+    )
+    return annotated
 
 
 def _entries(database: str, key: str) -> Any:

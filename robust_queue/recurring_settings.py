@@ -12,6 +12,9 @@ from typing import Annotated, Any, NamedTuple
 from robust_queue.exceptions import ConfigurationError
 from robust_queue.rules import Problems, Rule, form_problems, normalise, senseless
 
+# Of those that were missed, so many are made up for unless something else is said.
+MISSED_LIMIT = 100
+
 
 def _is_path(value: Any) -> bool:
     parts = value.split(".") if isinstance(value, str) else []
@@ -42,7 +45,7 @@ class RecurringTaskConfiguration:
     description: Annotated[str, _LATER] = ""
     enabled: Annotated[bool, _LATER] = True
     on_missed: Annotated[str, _LATER] = "run_once"
-    missed_limit: Annotated[int, _LATER] = 100
+    missed_limit: Annotated[int, _LATER] = MISSED_LIMIT
     overlap: Annotated[str, _LATER] = "allow"
     jitter: Annotated[timedelta | float, _LATER] = 0
 
