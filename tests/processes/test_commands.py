@@ -101,7 +101,7 @@ def test_the_banner_says_what_will_happen(supervised):
     assert "2 processes of 2 threads and 100 coroutines, queues mail, tenant*" in told
     assert "1 process of 1 thread, queues *" in told
     assert "every 0.5 s, up to 50 jobs at once" in told
-    assert "none, no task recurs" in told
+    assert "none, until a task is made to recur" in told
     assert "the smallest number first" in told
     assert re.search(r"tasks +\d+ found", told)
     assert "running tasks have 7 s to finish" in told
