@@ -19,6 +19,7 @@ from robust_queue.exceptions import ConfigurationError
 from robust_queue.flow.queues import QueueConfiguration, QueueConfigurations
 from robust_queue.policies import Policy
 from robust_queue.recurring_settings import RecurringTaskConfiguration, Timetable
+from robust_queue.redaction import SENSITIVE_KEYS, HookOrNone, SensitiveKeys
 from robust_queue.roles import (
     DispatcherConfiguration,
     Dispatchers,
@@ -108,6 +109,8 @@ class ConfigurationOptions:
     clear_recurring_executions_after: Age = timedelta(days=30)
     timeout_grace: Interval = timedelta(seconds=5)
     on_thread_error: Handler = None
+    redact: SensitiveKeys = SENSITIVE_KEYS
+    redact_with: HookOrNone = None
     _given: frozenset[str] = field(init=False, repr=False, compare=False)
 
     def __new__(cls, **given: Any) -> Self:

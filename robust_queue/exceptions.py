@@ -52,6 +52,10 @@ class DeserializationError(RobustQueueError):
     """A stored value cannot be read back, e.g. because its model is gone."""
 
 
+class RedactionError(RobustQueueError):
+    """Nobody can tell what of some arguments may be shown."""
+
+
 class UnknownTaskError(RobustQueueError):
     """A job names a task that this process has not declared."""
 

@@ -253,6 +253,22 @@ class TestHandlerOfErrors:
 
 
 @runs_all_checks
+class TestRedactor:
+    @pytest.mark.parametrize("said", [None, print, "builtins.print"])
+    def test_one_that_is_there_is_fine(self, settings, said):
+        settings.ROBUST_QUEUE = {"redact_with": said}
+        assert ids(check_configuration()) == []
+
+    @pytest.mark.parametrize("said", ["shop.secrets.hide", "math.pi", "asyncio.sleep"])
+    def test_a_path_to_nowhere_is_told(self, settings, said):
+        settings.ROBUST_QUEUE = {"redact_with": said}
+        [message] = check_configuration()
+        assert message.id == "robust_queue.E011"
+        path = "ROBUST_QUEUE['redact_with'] leads nowhere: "
+        assert message.msg.startswith(path)
+
+
+@runs_all_checks
 class TestPartitions:
     @pytest.mark.parametrize("by", [None, "tenant", max, "builtins.max"])
     def test_what_can_be_found_is_fine(self, settings, by):
@@ -334,7 +350,7 @@ def test_every_id_has_its_section_in_the_reference():
     source = Path(checks.messages.__file__).read_text()
     reference = REFERENCE.read_text()
     numbers = sorted(set(re.findall(r'"([EW]\d{3})"', source)))
-    assert len(numbers) == 20
+    assert len(numbers) == 21
     for number in numbers:
         assert f"(robust-queue-{number.lower()})=" in reference
         assert f"robust_queue.{number}" in reference

@@ -21,6 +21,7 @@ from robust_queue.configuration import (
 )
 from robust_queue.exceptions import ConfigurationError
 from robust_queue.policies import Policy
+from robust_queue.redaction import SENSITIVE_KEYS
 
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
@@ -99,6 +100,8 @@ class TestDefaults:
             "clear_recurring_executions_after": timedelta(days=30),
             "timeout_grace": timedelta(seconds=5),
             "on_thread_error": None,
+            "redact": SENSITIVE_KEYS,
+            "redact_with": None,
         }
 
     def test_hold_where_nothing_is_configured(self, settings):

@@ -21,6 +21,10 @@ INTERVAL = "It must be a timedelta or a number of seconds, longer than zero."
 AGE = "It must be a timedelta or a number of seconds, not negative."
 COUNT = "It must be a whole number of at least 1."
 CREW = "It must be a whole number from 1 to 10,000."
+KEYS = "It must be a list of names such as 'password'; [] for none."
+REDACTOR = (
+    "It must be a function of (task_path, args, kwargs), its dotted path, or None."
+)
 HANDLER = "It must be a function that takes an exception, its dotted path, or None."
 
 
@@ -130,6 +134,13 @@ class TestNonsense:
             ("on_thread_error", "shop.the errors", HANDLER),
             ("on_thread_error", 3, HANDLER),
             ("on_thread_error", asyncio.sleep, HANDLER),
+            ("redact", "password", KEYS),
+            ("redact", None, KEYS),
+            ("redact", ["password", 3], KEYS),
+            ("redact", ["--"], KEYS),
+            ("redact_with", "hide", REDACTOR),
+            ("redact_with", 3, REDACTOR),
+            ("redact_with", asyncio.sleep, REDACTOR),
             ("max_arguments_size", 0, COUNT),
             ("max_result_size", 1e6, COUNT),
             ("priority_order", "up", "It must be 'smallest_first' or 'largest_first'."),

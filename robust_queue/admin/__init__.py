@@ -4,6 +4,26 @@ Found by the admin's autodiscovery. Nothing else imports this package, so that R
 Queue works without ``django.contrib.admin``.
 """
 
-from . import executions, jobs, locks, processes, queues, recurring
+from . import (
+    executions,
+    failures,
+    jobs,
+    keys,
+    locks,
+    processes,
+    queues,
+    recurring,
+    roster,
+)
 
-__all__ = ["executions", "jobs", "locks", "processes", "queues", "recurring"]
+__all__ = [
+    "executions",
+    "failures",
+    "jobs",
+    "keys",
+    "locks",
+    "processes",
+    "queues",
+    "recurring",
+    "roster",
+]

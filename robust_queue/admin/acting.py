@@ -115,9 +115,9 @@ class ActingAdmin(JobRowAdmin):
         tally = deed.matching(database, wanted, on_progress=patience)
         record(request, ticked, deed.flag, str(deed.note))
         if is_about_all:
-            _sum_up(request, deed, self.model, tally)
+            sum_up(request, deed, self.model, tally, request.GET.urlencode())
         level = messages.WARNING if patience.is_over else messages.SUCCESS
-        self.message_user(request, _told(deed, tally, patience), level)
+        self.message_user(request, account_of(deed, tally, patience), level)
         return None
 
     def _ask(self, deed: Deed, request: HttpRequest, number: int) -> HttpResponse:
@@ -178,7 +178,9 @@ def _named(rows: QuerySet[Any]) -> list[Job]:
     return [Job(id=job_id, task_path=path) for job_id, path in named]
 
 
-def _sum_up(request: HttpRequest, deed: Deed, model: Any, tally: Tally) -> None:
+def sum_up(
+    request: HttpRequest, deed: Deed, model: Any, tally: Tally, query: str
+) -> None:
     """Write down as one what was done to all that matched; they may be very many."""
     user_id: Any = request.user.pk
     LogEntry.objects.create(
@@ -186,11 +188,12 @@ def _sum_up(request: HttpRequest, deed: Deed, model: Any, tally: Tally) -> None:
         content_type=ContentType.objects.get_for_model(model),
         object_repr=deed.done % tally.done,
         action_flag=deed.flag,
-        change_message=_("All that matched ?%s") % request.GET.urlencode(),
+        change_message=_("All that matched ?%s") % query,
     )
 
 
-def _told(deed: Deed, tally: Tally, patience: Patience) -> str:
+def account_of(deed: Deed, tally: Tally, patience: Patience) -> str:
+    """What is said in the end: how many, how many not and why, and if it is over."""
     told = [str(deed.done % tally.done)]
     if tally.passed_over:
         reasons = ", ".join(

@@ -10,11 +10,13 @@ from django.utils.translation import gettext_lazy as _
 
 from robust_queue.arguments import load_call
 from robust_queue.exceptions import DeserializationError
+from robust_queue.redaction import PLACEHOLDER
 
 
 class ArgumentsField(forms.CharField):
     """Text that comes out as args and kwargs."""
 
+    _copied = _("It has ••••••, which stands for a value that was not shown.")
     widget = AdminTextareaWidget(attrs={"rows": 16, "spellcheck": "false"})
 
     def __init__(self, **options: Any) -> None:
@@ -30,6 +32,8 @@ class ArgumentsField(forms.CharField):
 
     def clean(self, value: Any) -> Any:
         text = super().clean(value)
+        if f'"{PLACEHOLDER}"' in editable(text):
+            raise ValidationError(self._copied)
         try:
             return load_call(text)
         except DeserializationError as error:

@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy as _
 
 from robust_queue.models import Job
 
-from . import display
+from . import display, redaction
 
 # As many rows as a list counts, shows and acts on. Who looks for more narrows it down.
 REACH = 10_000
@@ -72,6 +72,12 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         """The same for actions that leave nothing behind."""
         return may(request, "delete", self.model)
 
+    def get_object(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        row: Any = super().get_object(request, *args, **kwargs)
+        if row is not None:
+            redaction.mark(request, row)
+        return row
+
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return LeanChangeList
 
@@ -115,7 +121,8 @@ class JobRowAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("arguments"))
     def shown_arguments(self, row: Any) -> Any:
-        return display.arguments(row.job.arguments)
+        job, openly = row.job, redaction.is_open(row)
+        return display.arguments(job.arguments, job.task_path, openly=openly)
 
     @admin.display(description=_("message"))
     def shown_message(self, row: Any) -> Any:
@@ -130,6 +137,11 @@ def may(request: HttpRequest, action: str, model: type[Model]) -> bool:
     """Has this user Django's permission for that? The pages themselves grant none."""
     codename = get_permission_codename(action, model._meta)
     return request.user.has_perm(f"{model._meta.app_label}.{codename}")
+
+
+def may_look(request: HttpRequest, model: type[Model]) -> bool:
+    """Does the admin show rows of this model to this user?"""
+    return may(request, "view", model) or may(request, "change", model)
 
 
 def record(

@@ -11,15 +11,25 @@ from django.db.models import Model
 from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import ngettext
 
 from robust_queue.arguments import plain_call, plain_result
-from robust_queue.exceptions import DeserializationError
+from robust_queue.lifecycle.redact import (
+    UNREDACTABLE,
+    is_on,
+    redacted_call,
+    redacted_value,
+)
 from robust_queue.lifecycle.why import Reason
 from robust_queue.models import Job, Process, Semaphore, TaskPause
 
 BREAKABLE_DOT = SafeString(".<wbr>")
+
+# Marks that change the direction of what follows, and what is shown in their place.
+TURNING = dict.fromkeys(
+    [0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)], "\ufffd"
+)
 
 # A megabyte of arguments would make a page that no browser likes.
 SHOWN_LENGTH = 100_000
@@ -68,12 +78,20 @@ def reason(site: AdminSite, told: Reason) -> SafeString:
 
 def list_link(site: AdminSite, model_name: str, text: object) -> SafeString:
     """A link to a list, or the text alone on a site that does not have it."""
-    try:
-        name = f"admin:robust_queue_{model_name}_changelist"
-        url = reverse(name, current_app=site.name)
-    except NoReverseMatch:
+    url = list_url(site, model_name)
+    if not url:
         return format_html("{}", text)
     return format_html('<a href="{}">{}</a>', url, text)
+
+
+def list_url(site: AdminSite, model_name: str, query: str = "") -> str:
+    """The address of a list, filtered so; nothing on a site that does not have it."""
+    name = f"admin:robust_queue_{model_name}_changelist"
+    try:
+        url = reverse(name, current_app=site.name)
+    except NoReverseMatch:
+        return ""
+    return f"{url}?{query}" if query else url
 
 
 def sentences(items: Iterable[SafeString]) -> SafeString:
@@ -82,9 +100,14 @@ def sentences(items: Iterable[SafeString]) -> SafeString:
     return format_html('<ul class="rqueue-reasons">{}</ul>', lines)
 
 
+def plain(text: str) -> str:
+    """Text without the marks that turn it around: what is seen is what is there."""
+    return text.translate(TURNING)
+
+
 def path(dotted: str) -> SafeString:
     """A dotted path, which may be broken behind its dots where a column is narrow."""
-    parts = ((part,) for part in dotted.split("."))
+    parts = ((part,) for part in plain(dotted).split("."))
     return format_html_join(BREAKABLE_DOT, "{}", parts)
 
 
@@ -101,19 +124,19 @@ def block(text: str) -> SafeString | str:
     return format_html('<pre class="rqueue-text">{}</pre>', text)
 
 
-def arguments(text: str) -> SafeString | str:
-    """The stored arguments of a call."""
-    return block(_readable(text, _call))
+def arguments(text: str, task_path: str, *, openly: bool = False) -> SafeString | str:
+    """The stored arguments of a call, redacted unless they are shown openly."""
+    return block(_readable(text, lambda text: _call(text, task_path, openly), openly))
 
 
-def result(text: str) -> SafeString | str:
-    """A stored return value."""
-    return block(_readable(text, plain_result))
+def result(text: str, *, openly: bool = False) -> SafeString | str:
+    """A stored return value, redacted likewise."""
+    return block(_readable(text, _value(plain_result, openly), openly))
 
 
-def structure(text: str) -> SafeString | str:
-    """Any stored JSON."""
-    return block(_readable(text, json.loads))
+def structure(text: str, *, openly: bool = False) -> SafeString | str:
+    """Any stored JSON, redacted likewise."""
+    return block(_readable(text, _value(json.loads, openly), openly))
 
 
 def duration(length: timedelta) -> str:
@@ -142,16 +165,23 @@ def _said(message: str, count: int) -> str:
     return message % {"count": count}
 
 
-def _call(text: str) -> dict[str, Any]:
+def _call(text: str, task_path: str, openly: bool) -> dict[str, Any]:
     args, kwargs = plain_call(text)
+    if not openly:
+        args, kwargs = redacted_call(task_path, args, kwargs)
     shown = {"args": args, "kwargs": kwargs}
     return {name: values for name, values in shown.items() if values}
 
 
-def _readable(text: str, read: Callable[[str], Any]) -> str:
+def _value(read: Callable[[str], Any], openly: bool) -> Callable[[str], Any]:
+    return read if openly else lambda text: redacted_value(read(text))
+
+
+def _readable(text: str, read: Callable[[str], Any], openly: bool) -> str:
     if not text:
         return ""
     try:
         return json.dumps(read(text), indent=2, ensure_ascii=False)
-    except (DeserializationError, ValueError, RecursionError):
-        return text
+    except UNREDACTABLE:
+        # What cannot be read may have secrets in it, and nobody would find them.
+        return text if openly or not is_on() else gettext("(could not be redacted)")

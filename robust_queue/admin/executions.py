@@ -18,10 +18,16 @@ from robust_queue.models import (
     ScheduledExecution,
 )
 
-from . import display
+from . import display, redaction
 from .acting import RETRY, CancellableAdmin, DiscardableAdmin
 from .base import JobRowAdmin
-from .filters import ExceptionFilter, JobQueueFilter, KindFilter, QueueFilter
+from .filters import (
+    ExceptionFilter,
+    JobQueueFilter,
+    KeyFilter,
+    KindFilter,
+    QueueFilter,
+)
 from .rerunning import RerunnableAdmin
 
 MESSAGE_WIDTH = 80
@@ -86,6 +92,7 @@ class ScheduledAdmin(StoppableAdmin):
 class BlockedAdmin(StoppableAdmin):
     """What waits for a slot of its concurrency key."""
 
+    list_filter = [QueueFilter, KeyFilter]
     list_display = [
         "task",
         "concurrency_key",
@@ -159,7 +166,7 @@ class FinishedAdmin(JobRowAdmin):
 
     @admin.display(description=_("result"))
     def shown_result(self, row: FinishedExecution) -> Any:
-        return display.result(row.result)
+        return display.result(row.result, openly=redaction.is_open(row))
 
 
 @admin.register(FailedExecution)

@@ -14,27 +14,10 @@ from robust_queue.lifecycle.selection import KINDS
 from robust_queue.models import FailedExecution, Job
 from robust_queue.models.attempts import KINDS as LABELS
 
-from .display import STATES
-
 # The latest failures tell which exceptions and queues there are to choose from.
 LOOKED_AT = 1_000
 
 Choices = Iterable[tuple[Any, Any]]
-
-
-class StateFilter(admin.SimpleListFilter):
-    """Where a job stands."""
-
-    title = _("state")
-    parameter_name = "state"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> Choices:
-        return [(state, label) for state, label in STATES.items() if state != "lost"]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        if self.value() not in STATES or self.value() == "lost":
-            return queryset
-        return queryset.filter(**{f"{self.value()}_execution__isnull": False})
 
 
 class QueueFilter(admin.SimpleListFilter):
@@ -91,6 +74,26 @@ class ExceptionFilter(admin.SimpleListFilter):
         return (
             queryset.filter(exception_class=self.value()) if self.value() else queryset
         )
+
+
+class KeyFilter(admin.SimpleListFilter):
+    """The concurrency key that a link named. To offer all of them would take long."""
+
+    title = _("concurrency key")
+    parameter_name = "key"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Choices:
+        key = request.GET.get(self.parameter_name)
+        return [(key, key)] if key else []
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        key = self.value()
+        if not key:
+            return queryset
+        # A null character is in no key, and PostgreSQL would not hear of it.
+        if "\0" in key:
+            return queryset.none()
+        return queryset.filter(concurrency_key=key)
 
 
 def _of_latest_failures(column: str) -> list[str]:

@@ -3,7 +3,9 @@
 from typing import Any, cast
 
 from django.contrib import admin
+from django.contrib.admin.views.main import ChangeList
 from django.db import router
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
@@ -11,9 +13,9 @@ from robust_queue.lifecycle.why import why_not_running
 from robust_queue.models import Attempt, IsolatedRun, Job
 from robust_queue.models.jobs import JobQuerySet
 
-from . import display
+from . import display, job_timeline, jobs_list, redaction
 from .base import JobRowAdmin, ReadOnlyAdmin
-from .filters import QueueFilter, StateFilter
+from .jobs_filter import JobsFilter
 
 
 class PastInline(admin.TabularInline):  # type: ignore[type-arg]
@@ -67,13 +69,15 @@ class JobAdmin(ReadOnlyAdmin):
         "shown_state",
         "queue_name",
         "priority",
-        "enqueued_at",
-        "id",
+        "enqueued",
+        "ended",
+        "attempts",
+        "short_id",
     ]
-    list_filter = [StateFilter, QueueFilter]
+    list_display_links = ["task", "short_id"]
+    list_filter = [JobsFilter]
     id_lookups = ("pk",)
-    name_lookups = ("task_path",)
-    search_help_text = _("The id of a job, or the whole path of a task.")
+    name_lookups = ("task_path", "arguments")
     ordering = ["-id"]
     wide_columns = (
         "arguments",
@@ -86,19 +90,22 @@ class JobAdmin(ReadOnlyAdmin):
         "id",
         "task_path",
         "execution",
+        "timeline",
         "reasons",
         "shown_arguments",
         "queue_name",
         "priority",
         "backend",
-        "concurrency_key",
+        "keys",
         "unique_key",
+        "recurring",
         "enqueued_at",
         "run_after",
         "shown_metadata",
     ]
     readonly_fields = [
-        *("id", "execution", "reasons", "shown_arguments", "shown_metadata")
+        *("id", "execution", "timeline", "reasons", "keys", "recurring"),
+        *("shown_arguments", "shown_metadata"),
     ]
     inlines = [AttemptInline, IsolatedRunInline]
 
@@ -106,20 +113,57 @@ class JobAdmin(ReadOnlyAdmin):
         jobs: Any = super().get_queryset(request)
         return cast("JobQuerySet", jobs.with_state())
 
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return jobs_list.JobChangeList
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        by_text = jobs_list.may_search_arguments(request)
+        return jobs_list.found(queryset, search_term, by_text=by_text), False
+
     @admin.display(description=_("task"))
     def task(self, job: Job) -> Any:
         return display.path(job.task_path)
 
     @admin.display(description=_("state"))
     def shown_state(self, job: Job) -> Any:
-        return display.STATES[job.state]
+        return jobs_list.badge(job)
+
+    @admin.display(description=_("enqueued"))
+    def enqueued(self, job: Job) -> str:
+        return jobs_list.told(job.enqueued_at)
+
+    @admin.display(description=_("finished"))
+    def ended(self, job: Job) -> Any:
+        return jobs_list.ended(job)
+
+    @admin.display(description=_("attempts"))
+    def attempts(self, job: Job) -> Any:
+        return getattr(jobs_list.execution_of(job), "attempts", "-")
+
+    @admin.display(description=_("id"))
+    def short_id(self, job: Job) -> Any:
+        return jobs_list.short_id(job)
 
     @admin.display(description=_("state"))
     def execution(self, job: Job) -> Any:
-        row = getattr(job, f"{job.state}_execution", None)
+        row = jobs_list.execution_of(job)
         if row is None:
             return self.shown_state(job)
         return display.link(self.admin_site, type(row), job.pk, self.shown_state(job))
+
+    @admin.display(description=_("so far"))
+    def timeline(self, job: Job) -> Any:
+        return job_timeline.timeline(self.admin_site, job)
+
+    @admin.display(description=_("concurrency key"))
+    def keys(self, job: Job) -> Any:
+        return job_timeline.key_links(self.admin_site, job)
+
+    @admin.display(description=_("recurring task"))
+    def recurring(self, job: Job) -> Any:
+        return job_timeline.recurring_link(self.admin_site, job)
 
     @admin.display(description=_("why is it not running?"))
     def reasons(self, job: Job) -> Any:
@@ -131,11 +175,12 @@ class JobAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("arguments"))
     def shown_arguments(self, job: Job) -> Any:
-        return display.arguments(job.arguments)
+        openly = redaction.is_open(job)
+        return display.arguments(job.arguments, job.task_path, openly=openly)
 
     @admin.display(description=_("metadata"))
     def shown_metadata(self, job: Job) -> Any:
-        return display.structure(job.metadata)
+        return display.structure(job.metadata, openly=redaction.is_open(job))
 
 
 @admin.register(Attempt)

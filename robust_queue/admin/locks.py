@@ -5,20 +5,10 @@ from typing import Any
 from django.contrib import admin
 from django.utils.translation import gettext_lazy as _
 
-from robust_queue.models import Cancellation, Job, RateBucket, Semaphore, UniqueLock
+from robust_queue.models import Cancellation, Job, RateBucket, UniqueLock
 
 from . import display
 from .base import ReadOnlyAdmin
-
-
-@admin.register(Semaphore)
-class SemaphoreAdmin(ReadOnlyAdmin):
-    """The free slots of each concurrency key."""
-
-    list_display = ["key", "value", "limit", "expires_at"]
-    name_lookups = ("key",)
-    search_help_text = _("The whole key.")
-    ordering = ["key"]
 
 
 @admin.register(RateBucket)

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from robust_queue.configuration import current
 from robust_queue.models import Process
 
-from . import display
+from . import display, redaction
 from .base import ReadOnlyAdmin
 
 
@@ -75,4 +75,4 @@ class ProcessAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("metadata"))
     def shown_metadata(self, process: Process) -> Any:
-        return display.structure(process.metadata)
+        return display.structure(process.metadata, openly=redaction.is_open(process))

@@ -11,8 +11,6 @@ from django.core.exceptions import PermissionDenied
 from django.db import models, router
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
-from django.urls import URLPattern, path
 from django.utils.functional import Promise
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
@@ -27,7 +25,8 @@ from robust_queue.models import Job, Pause, TaskPause, Tuning
 
 from . import display
 from .acting import Patience
-from .base import ReadOnlyAdmin, may, record
+from .base import ReadOnlyAdmin, may, may_look, record
+from .pages import PageAdmin
 
 
 class Button(NamedTuple):
@@ -64,11 +63,7 @@ LENGTHS = {
 
 
 class Queue(models.Model):
-    """A name in the index of the admin; there is no such table.
-
-    Kept in a registry of its own, so that neither migrations nor ``dumpdata`` nor
-    content types ever hear of it.
-    """
+    """A name in the index of the admin; there is no such table."""
 
     name = models.CharField(primary_key=True, max_length=128)
 
@@ -84,11 +79,13 @@ class Queue(models.Model):
 
 
 @admin.register(Queue)
-class QueueAdmin(ReadOnlyAdmin):
+class QueueAdmin(PageAdmin):
     """One page. Who may view pauses sees it; who may change them has the buttons."""
 
+    title = _("Queues")
+
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return may(request, "view", Pause) or may(request, "change", Pause)
+        return may_look(request, Pause)
 
     def has_operate_permission(self, request: HttpRequest) -> bool:
         return may(request, "change", Pause)
@@ -97,42 +94,15 @@ class QueueAdmin(ReadOnlyAdmin):
         """Who may discard jobs wherever they wait may discard all of a queue."""
         return all(may(request, "delete", TABLES[state]) for state in WAITING)
 
-    def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(self.changelist_view)
-        return [path("", view, name="robust_queue_queue_changelist")]
-
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-        if request.method == "POST":
-            return self._press(request)
-        rows = [_row(status) for status in queues(router.db_for_read(Job))]
-        context = {
-            "rows": rows,
+    def facts(self, request: HttpRequest) -> dict[str, Any]:
+        return {
+            "rows": [_row(status) for status in queues(router.db_for_read(Job))],
             "lengths": LENGTHS,
             "may_operate": self.has_operate_permission(request),
             "may_clear": self.has_clear_permission(request),
-            **(extra_context or {}),
         }
-        return self._page(request, "change_list", _("Queues"), context)
 
-    def _page(
-        self, request: HttpRequest, name: str, title: Any, more: dict[str, Any]
-    ) -> HttpResponse:
-        context = {
-            **self.admin_site.each_context(request),
-            "title": title,
-            "opts": self.opts,
-            "media": self.media,
-            **more,
-        }
-        request.current_app = self.admin_site.name
-        template = f"admin/robust_queue/queue/{name}.html"
-        return TemplateResponse(request, template, context)
-
-    def _press(self, request: HttpRequest) -> HttpResponse:
+    def press(self, request: HttpRequest) -> HttpResponse:
         if name := request.POST.get("clear"):
             return self._clear(request, name)
         if not self.has_operate_permission(request):
@@ -161,7 +131,7 @@ class QueueAdmin(ReadOnlyAdmin):
         status = queue_in_full(router.db_for_read(Job), name)
         question = _("Discard everything that waits in queue “%s”?") % name
         context = {"queue": status, "back": request.get_full_path()}
-        return self._page(request, "clear", question, context)
+        return self.page(request, "clear", question, context)
 
     def _tell_of_clearing(
         self, request: HttpRequest, name: str, done: int, patience: Patience

@@ -23,7 +23,7 @@ from robust_queue.lifecycle.timetable import schedule
 from robust_queue.models import Job, RecurringExecution, RecurringTask
 from robust_queue.models.recurring import Outcome
 
-from . import display
+from . import display, redaction
 from .base import ReadOnlyAdmin, may
 from .recurring_form import LIST_OF_ZONES, RecurringForm, zone_names
 from .recurring_orders import ORDER_PAGE, OrderedAdmin
@@ -72,9 +72,13 @@ class RecurringTaskAdmin(OrderedAdmin):
         return may(request, "add", self.model)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Only what was made at run time: the rest is changed where it is declared."""
-        is_fixed = obj is not None and obj.static
-        return may(request, "change", self.model) and not is_fixed
+        """Only what was made at run time: the rest is changed where it is declared.
+
+        Nor by those who would have to overwrite what they do not see.
+        """
+        if obj is not None and (obj.static or redaction.is_closed(request, obj)):
+            return False
+        return may(request, "change", self.model)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
         return [*self.readonly_fields, *(["key"] if obj else [])]
@@ -131,7 +135,8 @@ class RecurringTaskAdmin(OrderedAdmin):
 
     @admin.display(description=_("arguments"))
     def shown_arguments(self, row: RecurringTask) -> Any:
-        return display.arguments(row.arguments)
+        openly = redaction.is_open(row)
+        return display.arguments(row.arguments, row.task_path, openly=openly)
 
     # ── The page of one ────────────────────────────────────────────────────────
 
@@ -143,8 +148,14 @@ class RecurringTaskAdmin(OrderedAdmin):
             context |= {"zones": zone_names(), "list_of_zones": LIST_OF_ZONES}
         if row is not None:
             context["page"] = page_of(row, self.admin_site)
+            context["page"]["notes"] += self._refusals(request, row)
             context["urls"] = dict(self._ways_on(request, row))
         return super().render_change_form(request, context, *args, **kwargs)
+
+    def _refusals(self, request: HttpRequest, row: RecurringTask) -> list[Any]:
+        is_refused = not row.static and redaction.is_closed(request, row)
+        may_else = may(request, "change", self.model)
+        return [redaction.REFUSAL] if is_refused and may_else else []
 
     def _ways_on(
         self, request: HttpRequest, row: RecurringTask

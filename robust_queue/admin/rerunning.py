@@ -3,6 +3,7 @@
 from typing import Any
 
 from django import forms
+from django.contrib import messages
 from django.contrib.admin.models import ADDITION, DELETION
 from django.contrib.admin.utils import quote, unquote
 from django.core.exceptions import PermissionDenied
@@ -18,6 +19,7 @@ from robust_queue.lifecycle.names import QUEUE_NAME_LENGTH
 from robust_queue.lifecycle.rerun import REFUSALS, rerun
 from robust_queue.models import Job
 
+from . import redaction
 from .arguments import ArgumentsField, editable
 from .base import JobRowAdmin, record
 
@@ -64,11 +66,18 @@ class RerunnableAdmin(JobRowAdmin):
         row: Any = self.get_object(request, unquote(object_id))
         if row is None:
             raise Http404
+        if redaction.is_closed(request, row.job):
+            return self._refused(request, row)
         form = RerunForm(request.POST or None, initial=_initial(row.job))
         result = self._rerun(row.job, form) if form.is_valid() else None
         if result is None:
             return self._form(request, row, form)
         return self._done(request, row.job, result)
+
+    def _refused(self, request: HttpRequest, row: Any) -> HttpResponse:
+        self.message_user(request, str(redaction.REFUSAL), messages.ERROR)
+        change = f"robust_queue_{self.opts.model_name}_change"
+        return HttpResponseRedirect(self._url(change, row.pk))
 
     def _rerun(self, job: Job, form: RerunForm) -> AnyResult | None:
         args, kwargs = form.cleaned_data["arguments"]

@@ -19,6 +19,7 @@ from robust_queue.compat import belongs_to_backport, task_backends
 from robust_queue.exceptions import ConfigurationError
 from robust_queue.flow import partitions
 from robust_queue.flow.queues import QueueConfiguration
+from robust_queue.redaction import hook_at
 
 from . import messages, sizing
 from .limits import check_limits
@@ -106,6 +107,7 @@ def _judge_options(backend: "RobustQueueBackend") -> Iterator[CheckMessage]:
 def _judge_setting() -> Iterator[CheckMessage]:
     options = configuration.current()
     yield from _judge_handler()
+    yield from _judge_redactor(options.redact_with)
     yield from _judge_partitions(configuration.path_of("queues"), options.queues)
     for name in NAMING_DATABASES:
         yield from _judge_aliases(configuration.path_of(name), getattr(options, name))
@@ -122,6 +124,14 @@ def _judge_handler() -> Iterator[CheckMessage]:
         reports.handler()
     except Exception as error:
         yield messages.handler_missing(configuration.path_of("on_thread_error"), error)
+
+
+def _judge_redactor(said: Any) -> Iterator[CheckMessage]:
+    try:
+        if isinstance(said, str):
+            hook_at(said)
+    except Exception as error:
+        yield messages.redactor_missing(configuration.path_of("redact_with"), error)
 
 
 def _judge_partitions(

@@ -72,6 +72,15 @@ def handler_missing(path: str, error: Exception) -> CheckMessage:
     )
 
 
+def redactor_missing(path: str, error: Exception) -> CheckMessage:
+    return _error(
+        "E011",
+        f"{path} leads nowhere: {error}",
+        "Write the dotted path of a function that takes the path of a task, args and"
+        " kwargs, and returns the latter two.",
+    )
+
+
 def partitions_unknown(path: str, error: Exception) -> CheckMessage:
     return _error(
         "E009",

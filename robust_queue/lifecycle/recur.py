@@ -6,13 +6,14 @@ of the schedule, never the clock at firing, so a clock that steps back repeats n
 """
 
 import logging
+from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 from typing import NamedTuple
 
 from django.db import connections, transaction
-from django.db.models import QuerySet
+from django.db.models import Case, DateTimeField, F, QuerySet, Value, When
 from django.utils import timezone
 
 from robust_queue.configuration import current
@@ -224,7 +225,15 @@ def _write_down(database: str, entries: Sequence[RecurringExecution]) -> None:
 
 
 def _move_on(database: str, judged: Sequence[tuple[RecurringTask, Verdict]]) -> None:
+    """In one statement. What was due together mostly goes on together."""
+    moved = defaultdict[datetime | None, list[int]](list)
     for row, verdict in judged:
-        row.next_run_at = verdict.next_run_at
-    moved = [row for row, _ in judged]
-    RecurringTask.objects.using(database).bulk_update(moved, ["next_run_at"])
+        moved[verdict.next_run_at].append(row.pk)
+    moves = [
+        When(pk__in=ids, then=Value(following, DateTimeField()))
+        for following, ids in moved.items()
+    ]
+    if moves:
+        rows = RecurringTask.objects.using(database)
+        rows = rows.filter(pk__in=[row.pk for row, _ in judged])
+        rows.update(next_run_at=Case(*moves, default=F("next_run_at")))

@@ -38,7 +38,7 @@ def workers(database: str) -> list[WorkerStatus]:
     claims = ClaimedExecution.objects.using(database).order_by().values("process_id")
     counts = claims.annotate(n=Count("pk")).values_list("process_id", "n")
     busy = dict(counts)
-    return [_status(each, busy.get(each.pk, 0)) for each in alive.order_by("name")]
+    return [status_of(each, busy.get(each.pk, 0)) for each in alive.order_by("name")]
 
 
 def worker(database: str, named: UUID | str) -> WorkerStatus:
@@ -56,7 +56,8 @@ def worker(database: str, named: UUID | str) -> WorkerStatus:
     raise TuningError(f"{which} {str(named)!r}. There are: {names}.")
 
 
-def _status(process: Process, busy: int) -> WorkerStatus:
+def status_of(process: Process, busy: int) -> WorkerStatus:
+    """A worker as its row tells of it, alive or not."""
     facts = _facts(process.metadata)
     threads = _number(facts.get("threads"), WorkerConfiguration().threads)
     queues, tuned = facts.get("queues"), facts.get("tuned")

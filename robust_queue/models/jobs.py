@@ -119,6 +119,9 @@ class Job(models.Model):
         db_table = "robust_queue_jobs"
         verbose_name = _("job")
         verbose_name_plural = _("jobs")
+        permissions = [
+            ("view_unredacted_arguments", "Can view arguments that are redacted"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.task_path} {self.id}"

@@ -22,8 +22,9 @@ urlpatterns = [path("ops/", ops.urls)]
 
 @pytest.mark.parametrize("stored", ["not JSON", "[1]", '{"args": 1}', "{}"])
 def test_what_cannot_be_read_is_shown_as_it_is(stored):
-    assert f">{stored}<" in unescape(display.arguments(stored))
-    assert display.arguments("") == "-"
+    shown = display.arguments(stored, rows.TASK, openly=True)
+    assert f">{stored}<" in unescape(shown)
+    assert display.arguments("", rows.TASK) == "-"
 
 
 def test_very_long_text_is_cut(monkeypatch):

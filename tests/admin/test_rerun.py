@@ -114,7 +114,8 @@ def test_arguments_that_do_not_fit_the_task(as_staff):
 
 def test_a_task_that_is_gone(as_staff):
     row = rows.failed(rows.job(task_path="tests.testapp.tasks.gone"))
-    response = as_staff(*BOTH).post(url(row), filled())
+    browser = as_staff(*BOTH, "view_unredacted_arguments")
+    response = browser.post(url(row), filled())
     assert "No task" in response.content.decode()
     assert states() == {row.pk: "failed"}
 

@@ -1,0 +1,75 @@
+"""The tabs above the list of jobs: one per state, with how many are there."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from django.db.models import IntegerField, QuerySet, Subquery
+from django.utils.formats import number_format
+from django.utils.translation import gettext_lazy as _
+
+from robust_queue.lifecycle.selection import TABLES
+from robust_queue.models import FinishedExecution, Job
+
+from .base import REACH
+
+STATE = "state"
+
+LABELS = {
+    "": _("all"),
+    "scheduled": _("scheduled"),
+    "ready": _("ready"),
+    "blocked": _("blocked"),
+    "claimed": _("running"),
+    "failed": _("failed"),
+    "finished": _("finished"),
+}
+
+TABLE_OF: dict[str, Any] = {**TABLES, "finished": FinishedExecution, "": Job}
+
+
+class Tab(NamedTuple):
+    """A state, how many jobs are there, and the way to them."""
+
+    label: Any
+    address: str
+    number: str
+    is_current: bool
+
+
+class HowMany(Subquery):
+    """The number of rows, up to one more than anybody is told."""
+
+    template = "(SELECT COUNT(*) FROM (%(subquery)s) counted)"
+
+    def __init__(self, rows: QuerySet[Any]) -> None:
+        counted = rows.order_by().values("pk")[: REACH + 1]
+        super().__init__(counted, output_field=IntegerField())
+
+
+def tabs(
+    current: str, address_of: Callable[[dict[str, Any]], str], *, counted: bool
+) -> list[Tab]:
+    """One for each state. Counts are of all jobs: one statement, or none."""
+    counts = counts_of_states() if counted else {}
+    return [
+        Tab(
+            label,
+            address_of({STATE: state or None}),
+            shown_count(counts[state]) if counted else "",
+            state == current,
+        )
+        for state, label in LABELS.items()
+    ]
+
+
+def counts_of_states() -> dict[str, int]:
+    """How many jobs stand where, none of them counted far beyond what is shown."""
+    numbers = [HowMany(TABLE_OF[state].objects.all()) for state in LABELS]
+    found = Job.objects.order_by().values_list(*numbers)[:1]
+    return dict(zip(LABELS, found[0] if found else [0] * len(LABELS), strict=True))
+
+
+def shown_count(number: int) -> str:
+    """A number as people write it, or that there are more than so many."""
+    shown = number_format(min(number, REACH), force_grouping=True)
+    return f"{shown}+" if number > REACH else shown

@@ -1,0 +1,135 @@
+"""Who is there: supervisors, what they have started, and what each worker runs.
+
+Only looks. Two statements, however many processes and jobs there are.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Count, F, Window
+from django.db.models.functions import RowNumber
+from django.utils import timezone
+
+from robust_queue.configuration import current
+from robust_queue.fields import UtcField
+from robust_queue.models import ClaimedExecution, Process
+from robust_queue.models.processes import DatabaseNow
+
+from .workers import WorkerStatus, status_of
+
+# Beyond, those that were heard of last are told.
+MOST_PROCESSES = 500
+JOBS_SHOWN = 20
+
+NO_TIME = timedelta(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A job that a worker runs, or has taken to run next."""
+
+    job_id: UUID
+    task_path: str
+    lasts: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A process, and how it is."""
+
+    process: Process
+    silent_for: timedelta
+    is_alive: bool
+    # Of workers only.
+    worker: WorkerStatus | None = None
+    runs: Sequence[Run] = ()
+
+    @property
+    def other_runs(self) -> int:
+        """How many more jobs it has."""
+        return self.worker.busy - len(self.runs) if self.worker else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Household:
+    """A supervisor, and those that it has started."""
+
+    supervisor: Member
+    members: Sequence[Member]
+
+
+@dataclass(frozen=True, slots=True)
+class Roster:
+    """All processes of a database."""
+
+    households: Sequence[Household]
+    # Nobody who is alive would replace them if they died.
+    orphans: Sequence[Member]
+    # There are more processes than are told of.
+    is_cut: bool = False
+
+
+def roster(database: str) -> Roster:
+    """Everybody that is written down, by name: the living and the silent."""
+    found = _processes(database)
+    told = sorted(found[:MOST_PROCESSES], key=lambda each: each.name)
+    claims = _claims(database, [each.pk for each in told if each.kind == "Worker"])
+    members = [_member(each, claims.get(each.pk, [])) for each in told]
+    supervisors = [each for each in members if each.process.kind == "Supervisor"]
+    alive = {each.process.pk for each in supervisors if each.is_alive}
+    children = defaultdict(list)
+    for each in members:
+        if each.process.kind != "Supervisor":
+            chief = each.process.supervisor_id
+            children[chief if chief in alive else None].append(each)
+    return Roster(
+        [Household(each, children[each.process.pk]) for each in supervisors],
+        orphans=children[None],
+        is_cut=len(found) > len(told),
+    )
+
+
+def _processes(database: str) -> list[Any]:
+    rows: Any = Process.objects.using(database).order_by("-last_heartbeat_at")
+    # The clock that heartbeats are written by.
+    with_clock = rows.annotate(now=DatabaseNow(output_field=UtcField()))
+    return list(with_clock[: MOST_PROCESSES + 1])
+
+
+def _claims(
+    database: str, workers: Iterable[UUID]
+) -> Mapping[UUID, list[tuple[Any, ...]]]:
+    """The oldest claims of each worker, and how many it has in all."""
+    rows = ClaimedExecution.objects.using(database).filter(process_id__in=workers)
+    worker = F("process_id")
+    counted = rows.annotate(
+        place=Window(RowNumber(), partition_by=worker, order_by=F("pk").asc()),
+        held=Window(Count("pk"), partition_by=worker),
+    )
+    some = counted.filter(place__lte=JOBS_SHOWN).order_by("process_id", "pk")
+    claims = defaultdict(list)
+    for process_id, *facts in some.values_list(
+        "process_id", "pk", "job__task_path", "created_at", "held"
+    ):
+        claims[process_id].append(tuple(facts))
+    return claims
+
+
+def _member(process: Any, claims: Sequence[tuple[Any, ...]]) -> Member:
+    silent_for = max(process.now - process.last_heartbeat_at, NO_TIME)
+    is_alive = silent_for <= current().process_alive_threshold
+    if process.kind != "Worker":
+        return Member(process, silent_for, is_alive)
+    held = claims[0][-1] if claims else 0
+    now = timezone.now()
+    runs = [Run(job_id, path, _since(at, now)) for job_id, path, at, _ in claims]
+    return Member(process, silent_for, is_alive, status_of(process, held), runs)
+
+
+def _since(at: datetime, now: datetime) -> timedelta:
+    # Another machine's clock may be ahead of this one's.
+    return max(now - at, NO_TIME)
