@@ -19,6 +19,7 @@ from robust_queue.management.choices import (
     chosen,
     configured,
 )
+from robust_queue.management.running import Plan, _prepared
 from robust_queue.rules import RunMode
 from robust_queue.sources import use
 
@@ -263,3 +264,10 @@ class TestTheCommand:
         monkeypatch.setattr(recurrence, "_declared", [])
         call_command("robust_queue", only=["scheduler"], dry_run=True)
         assert "until a task is made to recur" in capsys.readouterr().out
+
+    def test_which_is_the_only_one(self, settings, monkeypatch):
+        settings.ROBUST_QUEUE = {"workers": [], "dispatchers": []}
+        monkeypatch.setattr(recurrence, "_declared", [])
+        plan = Plan(database="default", recurring=True, reloads=False)
+        _, seats, reserve = _prepared(plan)
+        assert ([seat.kind for seat in seats], reserve) == (["Scheduler"], None)

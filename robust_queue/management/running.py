@@ -96,15 +96,15 @@ def _prepared(plan: Plan) -> tuple[Iterator[str], list[Post], Reserve | None]:
     tasks = list(registry.discover())
     recurrences = recurrences_of(plan.database) if plan.recurring else None
     seats = seats_of(plan.database, current(), recurrences or ())
+    reserve = None if recurrences is None else reserve_of(plan.database, recurrences)
     if not seats and plan.recurring:
         # Who asks for a scheduler alone has schedules that are made at run time.
-        seats = [scheduler(plan.database, ())]
+        seats, reserve = [scheduler(plan.database, ())], None
     if not seats:
         raise NothingToRunError(NOTHING_TO_RUN)
     told = banner(
         plan.database, tasks=tasks, recurrences=recurrences, reloads=plan.reloads
     )
-    reserve = None if recurrences is None else reserve_of(plan.database, recurrences)
     return told, seats, reserve
 
 
