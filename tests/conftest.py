@@ -13,8 +13,8 @@ pytest_plugins = ["tests.processes.second_chance"]
 # so do real processes. Everything else is asked everywhere.
 ONE_DATABASE_IS_ENOUGH = ["admin", "doctor", "processes/test_lifecycle.py"]
 is_older = django.VERSION < (6, 1)
-# Clocks are turned without any database.
-NO_DATABASE_IS_NEEDED = ["schedules"]
+# Clocks are turned without any database, and examples are run on the simplest one.
+NO_DATABASE_IS_NEEDED = ["schedules", "test_docs.py"]
 collect_ignore = [
     *(ONE_DATABASE_IS_ENOUGH if is_older and KIND != "sqlite" else []),
     *(NO_DATABASE_IS_NEEDED if KIND != "sqlite" else []),
