@@ -35,8 +35,8 @@ class PageAdmin(ReadOnlyAdmin):
         return self.page(request, "change_list", self.title, context)
 
     def facts(self, request: HttpRequest) -> dict[str, Any]:
-        """What the page shows."""
-        raise NotImplementedError
+        """What the page shows beside its title."""
+        return {}
 
     def press(self, request: HttpRequest) -> HttpResponse:
         """Do what a button says. A page without buttons refuses."""

@@ -1,28 +1,39 @@
 """Recurring tasks that wait in vain, or for too long."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from typing import Literal, TypeAlias
 
-from django.db.models import QuerySet
+from django.db.models import Q
 from django.utils import timezone
 
 from robust_queue.lifecycle.ticks import Timeline
 from robust_queue.models import RecurringTask
 from robust_queue.models.recurring import SILENCE
 
-from .findings import SHOWN, Finding, bounded, named
+from .findings import SHOWN, Finding, bounded
+
+Severity: TypeAlias = Literal["problem", "warning"]
 
 # What a scheduler that is alive would have seen to by now.
 OVERDUE = timedelta(minutes=1)
 
 
 def examine(database: str) -> Iterator[Finding]:
-    """What an operator would look at first."""
+    """What an operator would look at first. One statement."""
+    now = timezone.now()
+    late, silent = now - OVERDUE, now - SILENCE
+    is_silent = Q(static=True, declared_at__lt=silent)
+    is_due = Q(enabled=True, next_run_at__lt=late)
+    is_stuck = Q(enabled=True, next_run_at=None)
     rows = RecurringTask.objects.using(database).filter(retired_at=None)
-    silent = rows.filter(static=True, declared_at__lt=timezone.now() - SILENCE)
-    yield from _overdue(rows.exclude(pk__in=silent.values("pk")))
-    yield from _without_cursor(rows)
-    yield from _orphaned(silent)
+    strange = rows.filter(is_silent | is_due | is_stuck).defer("arguments")
+    found = list(strange.order_by("next_run_at", "key"))
+    orphans = [row for row in found if row.is_orphaned]
+    others = [row for row in found if not row.is_orphaned]
+    yield from _overdue([row for row in others if row.next_run_at and row.enabled])
+    yield from _without_cursor([row for row in others if row.next_run_at is None])
+    yield from _orphaned(orphans)
 
 
 def examine_deeply(database: str) -> Iterator[Finding]:
@@ -33,37 +44,34 @@ def examine_deeply(database: str) -> Iterator[Finding]:
         for row in rows.order_by("key").iterator()
         if _is_too_far_ahead(row)
     ]
-    if ahead:
-        text = (
-            "Recurring tasks wait although their schedules have instants before: a "
-            "clock was ahead when they ran last. Pause and resume them to go on."
-        )
-        yield Finding("warning", text, bounded(ahead[:SHOWN], len(ahead) - SHOWN))
+    text = (
+        "Recurring tasks wait although their schedules have instants before: a clock "
+        "was ahead when they ran last. Pause and resume them to go on."
+    )
+    yield from _found("warning", text, ahead)
 
 
-def _overdue(rows: QuerySet[RecurringTask]) -> Iterator[Finding]:
-    late = rows.filter(enabled=True, next_run_at__lt=timezone.now() - OVERDUE)
-    due = late.order_by("next_run_at").values_list("key", "next_run_at")
-    if found := named((due, lambda key, moment: f"{key}, due at {moment}")):
-        text = (
-            "Recurring tasks are overdue by more than a minute: does a scheduler run?"
-        )
-        yield Finding("problem", text, found)
+def _overdue(rows: Sequence[RecurringTask]) -> Iterator[Finding]:
+    text = "Recurring tasks are overdue by more than a minute: does a scheduler run?"
+    told = [f"{row.key}, due at {row.next_run_at}" for row in rows]
+    yield from _found("problem", text, told)
 
 
-def _without_cursor(rows: QuerySet[RecurringTask]) -> Iterator[Finding]:
-    stuck = rows.filter(enabled=True, next_run_at=None)
-    facts = stuck.order_by("key").values_list("key", "schedule", "timezone")
-    if found := named((facts, lambda *facts: " ".join(facts).strip())):
-        text = "Recurring tasks have schedules that no scheduler has understood."
-        yield Finding("problem", text, found)
+def _without_cursor(rows: Sequence[RecurringTask]) -> Iterator[Finding]:
+    text = "Recurring tasks have schedules that no scheduler has understood."
+    told = [f"{row.key} {row.schedule} {row.timezone}".strip() for row in rows]
+    yield from _found("problem", text, told)
 
 
-def _orphaned(silent: QuerySet[RecurringTask]) -> Iterator[Finding]:
-    rows = silent.order_by("key").values_list("key", "declared_at")
-    if found := named((rows, lambda key, since: f"{key}, since {since}")):
-        text = "Recurring tasks are declared by no scheduler that runs."
-        yield Finding("warning", text, found)
+def _orphaned(rows: Sequence[RecurringTask]) -> Iterator[Finding]:
+    text = "Recurring tasks are declared by no scheduler that runs."
+    told = [f"{row.key}, since {row.declared_at}" for row in rows]
+    yield from _found("warning", text, told)
+
+
+def _found(severity: Severity, text: str, rows: Sequence[str]) -> Iterator[Finding]:
+    if rows:
+        yield Finding(severity, text, bounded(rows[:SHOWN], len(rows) - SHOWN))
 
 
 def _is_too_far_ahead(row: RecurringTask) -> bool:

@@ -2,8 +2,9 @@
 
 Several releases may run side by side, each with a scheduler that declares other tasks.
 Whoever starts last has its way where two declare the same key differently. From then on
-each says every minute which rows are as it declares them: a row that nobody speaks for
-any more is brought in line by those who declare its key, and is retired if nobody does.
+each says every minute or two which rows are as it declares them: a row that nobody
+speaks for any more is brought in line by those who declare its key, and is retired if
+nobody does.
 """
 
 import logging

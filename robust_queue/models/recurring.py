@@ -9,7 +9,8 @@ from django.utils.translation import gettext_lazy as _
 from robust_queue.fields import IdField, NameField
 from robust_queue.recurrence import MISSED_LIMIT
 
-# Whoever declares a task says so every minute. Nobody did for so long: nobody does.
+# Whoever declares a task says so every minute or two. Nobody did for so long: nobody
+# does.
 SILENCE = timedelta(minutes=5)
 
 

@@ -13,7 +13,7 @@ from . import clock
 from .actor import Actor, jittered
 
 # Seconds. How long a declaration may be silent is told where it is judged.
-BETWEEN_INSPECTIONS = 60.0
+BETWEEN_INSPECTIONS = 90.0
 # Nobody tells a scheduler what a person has changed: it takes no longer than that.
 LONGEST_PAUSE = 4.0
 # What is due and was not fired is in the hands of another scheduler.

@@ -124,7 +124,7 @@ def test_the_quick_examination_takes_few_statements(ask):
         rows.pause()
     with statements() as sent:
         ask()
-    assert len(sent) <= 13
+    assert len(sent) <= 12
 
 
 # ── Foundation ─────────────────────────────────────────────────────────────────

@@ -105,7 +105,7 @@ QUIET_HEARTS = {"process_heartbeat_interval": 600, "process_alive_threshold": 30
 def test_an_idle_scheduler_sleeps(supervised, server):
     supervisor = a_scheduler(supervised, settings=server.settings, **QUIET_HEARTS)
     time.sleep(5)  # it comes to rest
-    with statement_count(server, about_rows=True) as count:
+    with statement_count(server) as count:
         time.sleep(IDLE_SECONDS)
     print(  # noqa: T201
         f"\nidle: {count.number} statements in {IDLE_SECONDS} s on {KIND}"

@@ -10,12 +10,7 @@ from contextlib import contextmanager
 from django.db import connection
 
 # Whether sent at once, or prepared and then executed.
-LOGGED = re.compile(
-    rb"^.*\[(\d+)\] LOG:  (?:statement|execute [^:]+): (\w+)", re.MULTILINE
-)
-ABOUT_ROWS = {b"SELECT", b"INSERT", b"UPDATE", b"DELETE", b"WITH"}
-QUESTIONS = ["Questions"]
-QUESTIONS_ABOUT_ROWS = ["Com_select", "Com_insert", "Com_update", "Com_delete"]
+LOGGED = re.compile(rb"^.*\[(\d+)\] LOG:  (?:statement|execute [^:]+): ", re.MULTILINE)
 
 
 class StatementCount:
@@ -25,30 +20,24 @@ class StatementCount:
 
 
 @contextmanager
-def statement_count(server, *, about_rows=False):
-    """Count the statements that others than this connection send during the block.
-
-    All of them, or only those that are not about the session or the transaction.
-    """
+def statement_count(server):
+    """Count the statements that others than this connection send during the block."""
     asked = {"postgresql": _logged_by_others, "mysql": _asked_by_others}
     number_so_far = asked[connection.vendor]
-    count, before = StatementCount(), number_so_far(server, about_rows=about_rows)
+    count, before = StatementCount(), number_so_far(server)
     yield count
-    count.number = number_so_far(server, about_rows=about_rows) - before
+    count.number = number_so_far(server) - before
 
 
-def _logged_by_others(server, *, about_rows):
+def _logged_by_others(server):
     own = _first_number("SELECT pg_backend_pid()")
-    return sum(
-        int(pid) != own and (verb in ABOUT_ROWS or not about_rows)
-        for pid, verb in LOGGED.findall(server.log.read_bytes())
-    )
+    pids = LOGGED.findall(server.log.read_bytes())
+    return sum(int(pid) != own for pid in pids)
 
 
-def _asked_by_others(server, *, about_rows):
-    names = QUESTIONS_ABOUT_ROWS if about_rows else QUESTIONS
+def _asked_by_others(server):
     everybody, own = (
-        sum(_first_number(f"SHOW {scope} STATUS LIKE '{name}'") for name in names)
+        _first_number(f"SHOW {scope} STATUS LIKE 'Questions'")
         for scope in ("GLOBAL", "SESSION")
     )
     return everybody - own
