@@ -12,9 +12,11 @@ from .executions import (
 from .isolated import IsolatedRun
 from .jobs import Job
 from .locks import Cancellation, RateBucket, Semaphore, UniqueLock
+from .operations import Operation
 from .processes import Process
 from .queues import Pause, TaskPause, Tuning
 from .recurring import RecurringExecution, RecurringTask
+from .rollups import Rollup
 
 __all__ = [
     "Attempt",
@@ -25,12 +27,14 @@ __all__ = [
     "FinishedExecution",
     "IsolatedRun",
     "Job",
+    "Operation",
     "Pause",
     "Process",
     "RateBucket",
     "ReadyExecution",
     "RecurringExecution",
     "RecurringTask",
+    "Rollup",
     "ScheduledExecution",
     "Semaphore",
     "TaskPause",

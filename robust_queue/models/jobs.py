@@ -119,8 +119,15 @@ class Job(models.Model):
         db_table = "robust_queue_jobs"
         verbose_name = _("job")
         verbose_name_plural = _("jobs")
+        # What else than to look somebody may do, also where it concerns many jobs.
         permissions = [
+            ("view_arguments", "Can view arguments, results and errors"),
             ("view_unredacted_arguments", "Can view arguments that are redacted"),
+            ("retry_job", "Can retry jobs"),
+            ("discard_job", "Can discard jobs and clear queues"),
+            ("cancel_job", "Can cancel jobs"),
+            ("run_job", "Can run scheduled jobs and recurring tasks now"),
+            ("pause_queue", "Can pause and resume queues and tasks"),
         ]
 
     def __str__(self) -> str:

@@ -99,6 +99,9 @@ class Process(models.Model):
     metadata = models.TextField(_("metadata"), default="", blank=True)
     created_at = UtcField(_("started at"))
     last_heartbeat_at = UtcField(_("last heartbeat"))
+    memory = models.PositiveBigIntegerField(
+        _("memory"), null=True, blank=True, help_text=_("Resident, in bytes.")
+    )
 
     objects = ProcessQuerySet.as_manager()
 
@@ -106,6 +109,7 @@ class Process(models.Model):
         db_table = "robust_queue_processes"
         verbose_name = _("process")
         verbose_name_plural = _("processes")
+        permissions = [("manage_process", "Can quiet, stop and tune processes")]
         indexes = [
             models.Index(fields=["last_heartbeat_at"], name="rqueue_silent_processes"),
             models.Index(fields=["supervisor_id"], name="rqueue_supervised_by"),

@@ -55,12 +55,27 @@ class TaskPause(models.Model):
 
 
 class Tuning(models.Model):
-    """What an operator asks of a worker that runs: other queues, more threads."""
+    """What an operator asks of a process that runs: other queues, or to take no more.
+
+    Only workers have queues and threads; supervisors pass the rest on.
+    """
 
     process_id = IdField(_("process"), primary_key=True)
     threads = models.PositiveIntegerField(_("threads"), null=True, blank=True)
     queues = models.TextField(
         _("queues"), default="", blank=True, help_text=_("Separated by commas.")
+    )
+    is_quiet = models.BooleanField(
+        _("quiet"),
+        default=False,
+        db_default=False,
+        help_text=_("Goes on with what it has, and takes nothing new."),
+    )
+    is_to_stop = models.BooleanField(
+        _("to stop"),
+        default=False,
+        db_default=False,
+        help_text=_("Ends when what it has is over. A worker is replaced."),
     )
     requested_at = models.DateTimeField(_("requested at"), auto_now=True)
 
