@@ -45,9 +45,7 @@ class Operation(models.Model):
         verbose_name = _("operation")
         verbose_name_plural = _("operations")
         indexes = [
-            models.Index(
-                fields=["finished_at", "id"], name="rqueue_open_operations"
-            ),
+            models.Index(fields=["finished_at", "id"], name="rqueue_open_operations"),
         ]
 
     def __str__(self) -> str:
