@@ -111,6 +111,7 @@ class ConfigurationOptions:
     on_thread_error: Handler = None
     redact: SensitiveKeys = SENSITIVE_KEYS
     redact_with: HookOrNone = None
+    admin_read_only: Flag = False
     _given: frozenset[str] = field(init=False, repr=False, compare=False)
 
     def __new__(cls, **given: Any) -> Self:

@@ -14,7 +14,6 @@ from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.models import CHANGE, DELETION, LogEntry
 from django.contrib.contenttypes.models import ContentType
-from django.db import router
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
@@ -29,6 +28,7 @@ from robust_queue.lifecycle.selection import TABLES, Tally, count
 from robust_queue.models import Job
 
 from .base import REACH, JobRowAdmin, record
+from .databases import database_of
 from .display import STATES
 
 PATIENCE = 20.0  # seconds: servers in front of Django rarely have more than thirty
@@ -103,7 +103,7 @@ class ActingAdmin(JobRowAdmin):
         self, deed: Deed, request: HttpRequest, rows: QuerySet[Any]
     ) -> HttpResponse | None:
         """Do it, or ask first; what is done is told, and written down."""
-        database = router.db_for_write(self.model)
+        database = database_of(request)
         wanted = Listed(STATE_OF[self.model], rows)
         is_about_all = request.POST.get("select_across") == "1"
         if is_about_all and "confirmed" not in request.POST:
@@ -156,7 +156,7 @@ class CancellableAdmin(ActingAdmin):
     actions: Any = ("cancel_selected",)
 
     @admin.action(
-        description=gettext_lazy("Cancel selected jobs"), permissions=["operate"]
+        description=gettext_lazy("Cancel selected jobs"), permissions=["cancel"]
     )
     def cancel_selected(
         self, request: HttpRequest, rows: QuerySet[Any]

@@ -7,7 +7,6 @@ from uuid import UUID
 from django.contrib import admin
 from django.contrib.admin.models import LogEntry
 from django.contrib.admin.views.main import ChangeList
-from django.contrib.auth import get_permission_codename
 from django.core.paginator import Paginator
 from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest
@@ -16,7 +15,8 @@ from django.utils.translation import gettext_lazy as _
 
 from robust_queue.models import Job
 
-from . import display, redaction
+from . import display, permissions, redaction
+from .databases import database_of
 
 # As many rows as a list counts, shows and acts on. Who looks for more narrows it down.
 REACH = 10_000
@@ -64,13 +64,28 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
-    def has_operate_permission(self, request: HttpRequest) -> bool:
-        """May this user do what the actions do? Who may change rows elsewhere may."""
-        return may(request, "change", self.model)
+    # Django asks these for its actions, by the names that an action is given.
+
+    def has_retry_permission(self, request: HttpRequest) -> bool:
+        return permissions.may_do(request, permissions.RETRY)
 
     def has_discard_permission(self, request: HttpRequest) -> bool:
-        """The same for actions that leave nothing behind."""
-        return may(request, "delete", self.model)
+        return permissions.may_do(request, permissions.DISCARD)
+
+    def has_cancel_permission(self, request: HttpRequest) -> bool:
+        return permissions.may_do(request, permissions.CANCEL)
+
+    def has_run_permission(self, request: HttpRequest) -> bool:
+        return permissions.may_do(request, permissions.RUN)
+
+    def has_pause_permission(self, request: HttpRequest) -> bool:
+        return permissions.may_do(request, permissions.PAUSE)
+
+    def has_manage_permission(self, request: HttpRequest) -> bool:
+        return permissions.may_do(request, permissions.MANAGE)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return super().get_queryset(request).using(database_of(request))
 
     def get_object(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         row: Any = super().get_object(request, *args, **kwargs)
@@ -120,28 +135,20 @@ class JobRowAdmin(ReadOnlyAdmin):
         return display.link(self.admin_site, Job, row.job_id, row.job_id)
 
     @admin.display(description=_("arguments"))
+    @redaction.concealed
     def shown_arguments(self, row: Any) -> Any:
         job, openly = row.job, redaction.is_open(row)
         return display.arguments(job.arguments, job.task_path, openly=openly)
 
     @admin.display(description=_("message"))
+    @redaction.concealed
     def shown_message(self, row: Any) -> Any:
         return display.block(row.message)
 
     @admin.display(description=_("traceback"))
+    @redaction.concealed
     def shown_traceback(self, row: Any) -> Any:
         return display.block(row.traceback)
-
-
-def may(request: HttpRequest, action: str, model: type[Model]) -> bool:
-    """Has this user Django's permission for that? The pages themselves grant none."""
-    codename = get_permission_codename(action, model._meta)
-    return request.user.has_perm(f"{model._meta.app_label}.{codename}")
-
-
-def may_look(request: HttpRequest, model: type[Model]) -> bool:
-    """Does the admin show rows of this model to this user?"""
-    return may(request, "view", model) or may(request, "change", model)
 
 
 def record(

@@ -165,6 +165,7 @@ class FinishedAdmin(JobRowAdmin):
     readonly_fields = ["job_link", "task", "shown_arguments", "shown_result"]
 
     @admin.display(description=_("result"))
+    @redaction.concealed
     def shown_result(self, row: FinishedExecution) -> Any:
         return display.result(row.result, openly=redaction.is_open(row))
 
@@ -210,11 +211,15 @@ class FailedAdmin(DiscardableAdmin, RerunnableAdmin):
     ]
     actions: Any = ("retry_selected", "discard_selected")
 
-    @admin.action(description=_("Retry selected jobs"), permissions=["operate"])
+    @admin.action(description=_("Retry selected jobs"), permissions=["retry"])
     def retry_selected(
         self, request: HttpRequest, rows: QuerySet[Any]
     ) -> HttpResponse | None:
         return self.act(RETRY, request, rows)
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        hidden = set() if redaction.sees_contents(request) else {"summary"}
+        return [name for name in self.list_display if name not in hidden]
 
     @admin.display(description=_("exception"))
     def exception(self, row: FailedExecution) -> str:

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 from django.apps.registry import Apps
 from django.contrib import admin, messages
 from django.core.exceptions import BadRequest, PermissionDenied
-from django.db import models, router
+from django.db import models
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
@@ -23,8 +23,11 @@ from robust_queue.models.attempts import KINDS as LABELS
 
 from . import display
 from .acting import DISCARD, RETRY, Deed, Patience, account_of, sum_up
-from .base import REACH, may, may_look
+from .base import REACH
+from .databases import database_of
 from .pages import PageAdmin
+from .permissions import may_look
+from .redaction import sees_contents
 
 _LABELS: dict[str, Any] = dict(LABELS)
 _WORDS = {kind.value: word for word, kind in KINDS.items()}
@@ -55,25 +58,20 @@ class FailuresAdmin(PageAdmin):
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return may_look(request, FailedExecution)
 
-    def has_operate_permission(self, request: HttpRequest) -> bool:
-        return may(request, "change", FailedExecution)
-
-    def has_discard_permission(self, request: HttpRequest) -> bool:
-        return may(request, "delete", FailedExecution)
-
     def facts(self, request: HttpRequest) -> dict[str, Any]:
-        found = failures(router.db_for_read(FailedExecution))
+        found = failures(database_of(request))
         return {
             "found": found,
             "rows": [self._row(group) for group in found.groups],
-            "may_operate": self.has_operate_permission(request),
+            "shows_messages": sees_contents(request),
+            "may_retry": self.has_retry_permission(request),
             "may_discard": self.has_discard_permission(request),
         }
 
     def press(self, request: HttpRequest) -> HttpResponse:
         alike = _fingerprint_in(request)
         if "retry" in request.POST:
-            return self._do(request, RETRY, alike, self.has_operate_permission(request))
+            return self._do(request, RETRY, alike, self.has_retry_permission(request))
         if "discard" not in request.POST:
             raise BadRequest("There is no such button.")
         may_discard = self.has_discard_permission(request)
@@ -87,7 +85,7 @@ class FailuresAdmin(PageAdmin):
         if not is_allowed:
             raise PermissionDenied
         patience = Patience()
-        database = router.db_for_write(FailedExecution)
+        database = database_of(request)
         tally = deed.matching(database, alike, on_progress=patience)
         sum_up(request, deed, FailedExecution, tally, _query(alike))
         level = messages.WARNING if patience.is_over else messages.SUCCESS
@@ -95,7 +93,7 @@ class FailuresAdmin(PageAdmin):
         return HttpResponseRedirect(request.get_full_path())
 
     def _ask(self, request: HttpRequest, alike: Fingerprint) -> HttpResponse:
-        number = count_up_to(router.db_for_read(FailedExecution), alike, REACH)
+        number = count_up_to(database_of(request), alike, REACH)
         told = ngettext("%s job", "%s jobs", number)
         shown = (
             f"{number:,}" if number < REACH else gettext("%s or more") % f"{REACH:,}"

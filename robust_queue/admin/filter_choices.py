@@ -2,8 +2,6 @@
 
 from collections.abc import Callable, Iterable
 
-from django.db import router
-
 from robust_queue import registry
 from robust_queue.lifecycle.queues import queue_names
 from robust_queue.models import FailedExecution, Job, Process, RecurringTask
@@ -14,33 +12,34 @@ LOOKED_AT = 1_000
 PROPOSED = 200
 
 
-def _queues() -> Iterable[str]:
-    return queue_names(router.db_for_read(Job))
+def _queues(database: str) -> Iterable[str]:
+    return queue_names(database)
 
 
-def _tasks() -> Iterable[str]:
+def _tasks(database: str) -> Iterable[str]:
     """Those that are declared here, and those that were enqueued lately."""
-    latest = Job.objects.order_by("-pk").values_list("task_path", flat=True)
-    return {*registry.declared(), *latest[:LOOKED_AT]}
+    latest = Job.objects.using(database).order_by("-pk")
+    paths = latest.values_list("task_path", flat=True)[:LOOKED_AT]
+    return {*registry.declared(), *paths}
 
 
-def _errors() -> Iterable[str]:
-    latest = FailedExecution.objects.order_by("-finished_at")
+def _errors(database: str) -> Iterable[str]:
+    latest = FailedExecution.objects.using(database).order_by("-finished_at")
     return set(latest.values_list("exception_class", flat=True)[:LOOKED_AT])
 
 
-def _workers() -> Iterable[str]:
-    workers = Process.objects.filter(kind="Worker")
+def _workers(database: str) -> Iterable[str]:
+    workers = Process.objects.using(database).filter(kind="Worker")
     return workers.order_by("name").values_list("name", flat=True)[:PROPOSED]
 
 
-def _recurring() -> Iterable[str]:
-    tasks = RecurringTask.objects.order_by("key")
+def _recurring(database: str) -> Iterable[str]:
+    tasks = RecurringTask.objects.using(database).order_by("key")
     return tasks.values_list("key", flat=True)[:PROPOSED]
 
 
-def _proposed(find: Callable[[], Iterable[str]]) -> Callable[[], list[str]]:
-    return lambda: sorted(find())[:PROPOSED]
+def _proposed(find: Callable[[str], Iterable[str]]) -> Callable[[str], list[str]]:
+    return lambda database: sorted(find(database))[:PROPOSED]
 
 
 CHOICES = {

@@ -4,15 +4,16 @@ from collections.abc import Iterable
 from typing import Any
 
 from django.contrib import admin
-from django.db import router
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from robust_queue.lifecycle.queues import queue_names
 from robust_queue.lifecycle.selection import KINDS
-from robust_queue.models import FailedExecution, Job
+from robust_queue.models import FailedExecution
 from robust_queue.models.attempts import KINDS as LABELS
+
+from .databases import database_of
 
 # The latest failures tell which exceptions and queues there are to choose from.
 LOOKED_AT = 1_000
@@ -28,7 +29,7 @@ class QueueFilter(admin.SimpleListFilter):
     column = "queue_name"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Choices:
-        return [(name, name) for name in queue_names(router.db_for_read(Job))]
+        return [(name, name) for name in queue_names(database_of(request))]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         return (
@@ -42,7 +43,7 @@ class JobQueueFilter(QueueFilter):
     column = "job__queue_name"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Choices:
-        return [(name, name) for name in _of_latest_failures(self.column)]
+        return [(name, name) for name in _of_latest_failures(request, self.column)]
 
 
 class KindFilter(admin.SimpleListFilter):
@@ -67,7 +68,7 @@ class ExceptionFilter(admin.SimpleListFilter):
     parameter_name = "exception"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Choices:
-        names = _of_latest_failures("exception_class")
+        names = _of_latest_failures(request, "exception_class")
         return [(name, name.rpartition(".")[2]) for name in names]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
@@ -96,6 +97,7 @@ class KeyFilter(admin.SimpleListFilter):
         return queryset.filter(concurrency_key=key)
 
 
-def _of_latest_failures(column: str) -> list[str]:
-    latest = FailedExecution.objects.order_by("-finished_at")
-    return sorted(set(latest.values_list(column, flat=True)[:LOOKED_AT]))
+def _of_latest_failures(request: HttpRequest, column: str) -> list[str]:
+    failed = FailedExecution.objects.using(database_of(request))
+    latest = failed.order_by("-finished_at").values_list(column, flat=True)
+    return sorted(set(latest[:LOOKED_AT]))

@@ -19,6 +19,7 @@ from robust_queue.models import (
 )
 
 from . import display
+from .databases import home_of
 from .jobs_list import badge, execution_of, told, took
 
 # A job that was tried more often than that has an inline for the rest of them.
@@ -36,7 +37,7 @@ class Step(NamedTuple):
 def timeline(site: AdminSite, job: Job) -> SafeString:
     """Enqueued, the attempts, and where it stands. Two statements."""
     attempts = _attempts(job)
-    workers = _Workers(site, [each.worker_id for each in attempts])
+    workers = _Workers(site, home_of(job), [each.worker_id for each in attempts])
     steps = [
         Step(_("enqueued"), job.enqueued_at, []),
         *(_attempt(each, workers) for each in attempts),
@@ -50,10 +51,10 @@ def timeline(site: AdminSite, job: Job) -> SafeString:
 
 def recurring_link(site: AdminSite, job: Job) -> SafeString | str:
     """The way to the schedule that has enqueued it, if one has."""
-    run = RecurringExecution.objects.filter(job_id=job.pk).first()
+    run = RecurringExecution.objects.using(home_of(job)).filter(job_id=job.pk).first()
     if run is None:
         return "-"
-    row = RecurringTask.objects.filter(key=run.task_key).only("pk").first()
+    row = RecurringTask.objects.using(home_of(job)).filter(key=run.task_key).first()
     if row is None:
         return format_html("{}", run.task_key)  # history outlives the schedule
     return display.link(site, RecurringTask, row.pk, run.task_key)
@@ -69,10 +70,10 @@ def key_links(site: AdminSite, job: Job) -> SafeString | str:
 class _Workers:
     """The names of workers, as links to those that are still there."""
 
-    def __init__(self, site: AdminSite, names: list[str]) -> None:
-        found = Process.objects.filter(name__in=names).values_list("name", "pk")
+    def __init__(self, site: AdminSite, database: Any, names: list[str]) -> None:
+        known = Process.objects.using(database).filter(name__in=names)
         self._site = site
-        self._known = dict(found)
+        self._known = dict(known.values_list("name", "pk"))
 
     def __getitem__(self, name: str) -> Any:
         pk = self._known.get(name)

@@ -4,7 +4,6 @@ from typing import Any, cast
 
 from django.contrib import admin
 from django.contrib.admin.views.main import ChangeList
-from django.db import router
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
@@ -15,6 +14,7 @@ from robust_queue.models.jobs import JobQuerySet
 
 from . import display, job_timeline, jobs_list, redaction
 from .base import JobRowAdmin, ReadOnlyAdmin
+from .databases import database_of, home_of
 from .jobs_filter import JobsFilter
 
 
@@ -25,6 +25,9 @@ class PastInline(admin.TabularInline):  # type: ignore[type-arg]
     extra = 0
     can_delete = False
     show_change_link = True
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return super().get_queryset(request).using(database_of(request))
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
@@ -167,18 +170,19 @@ class JobAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("why is it not running?"))
     def reasons(self, job: Job) -> Any:
-        database = router.db_for_read(Job)
         return display.sentences(
             display.reason(self.admin_site, each)
-            for each in why_not_running(database, job)
+            for each in why_not_running(home_of(job), job)
         )
 
     @admin.display(description=_("arguments"))
+    @redaction.concealed
     def shown_arguments(self, job: Job) -> Any:
         openly = redaction.is_open(job)
         return display.arguments(job.arguments, job.task_path, openly=openly)
 
     @admin.display(description=_("metadata"))
+    @redaction.concealed
     def shown_metadata(self, job: Job) -> Any:
         return display.structure(job.metadata, openly=redaction.is_open(job))
 
@@ -231,5 +235,6 @@ class IsolatedRunAdmin(JobRowAdmin):
     readonly_fields = ["job_link", "task", "shown_output"]
 
     @admin.display(description=_("output"))
+    @redaction.concealed
     def shown_output(self, run: IsolatedRun) -> Any:
         return display.block(run.output)

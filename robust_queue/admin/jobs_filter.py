@@ -128,7 +128,8 @@ class JobsFilter(admin.ListFilter):
     def choices(self, changelist: Any) -> Iterator[Any]:
         given = changelist.params.items()
         others = [(name, value) for name, value in given if name not in self.names()]
-        lists = {f"rqueue-{name}": found() for name, found in CHOICES.items()}
+        database = changelist.root_queryset.db
+        lists = {f"rqueue-{name}": found(database) for name, found in CHOICES.items()}
         yield {"form": self.form, "others": others, "lists": lists}
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:

@@ -21,8 +21,8 @@ from . import display
 from .base import REACH, LeanChangeList
 from .jobs_filter import JobsFilter
 from .keyset import NEWER, OLDER, Book, Page, Place, bounded, id_in
-from .redaction import sees_all
-from .tabs import LABELS, TABLE_OF, Tab, shown_count, tabs
+from .redaction import sees_all, sees_contents
+from .tabs import LABELS, TABLE_OF, Tab, counts_of_states, shown_count, tabs
 
 SEARCH_HELP = {
     True: _(
@@ -75,7 +75,8 @@ class JobChangeList(LeanChangeList):
         self.show_admin_actions = True
         self.paginator = Paginator(self.page.rows, self.list_per_page)
         counted = not (self.query or self.filter.narrows)
-        self.tabs = tabs(self.filter.state, self.get_query_string, counted=counted)
+        counts = counts_of_states(self.root_queryset.db) if counted else {}
+        self.tabs = tabs(self.filter.state, self.get_query_string, counts)
 
     @property
     def filter(self) -> JobsFilter:
@@ -106,7 +107,8 @@ class JobChangeList(LeanChangeList):
     def _book(self) -> Book:
         asked = self.filter
         relation = f"{asked.state}_execution" if asked.state else ""
-        searched = TABLE_OF[asked.state].objects.filter(**asked.bounds())
+        table = TABLE_OF[asked.state].objects.using(self.root_queryset.db)
+        searched = table.filter(**asked.bounds())
         return Book(
             bounded(self.queryset, asked.bounds(), relation),
             size=self.list_per_page,
@@ -128,7 +130,7 @@ class JobChangeList(LeanChangeList):
 
 def may_search_arguments(request: HttpRequest) -> bool:
     """A search would tell, guess by guess, what is redacted."""
-    return sees_all(request) or not redact.is_on()
+    return sees_all(request) or (sees_contents(request) and not redact.is_on())
 
 
 def found(jobs: QuerySet[Any], term: str, *, by_text: bool) -> QuerySet[Any]:

@@ -4,7 +4,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import admin
-from django.db import router
 from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -15,7 +14,8 @@ from robust_queue.lifecycle.keys import KeyStatus, key_statuses
 from robust_queue.models import ClaimedExecution, Job, Semaphore
 
 from . import display
-from .base import LeanChangeList, ReadOnlyAdmin, may_look
+from .base import LeanChangeList, ReadOnlyAdmin
+from .permissions import may_look
 
 
 class KeyList(LeanChangeList):
@@ -24,7 +24,7 @@ class KeyList(LeanChangeList):
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
         self.result_list: Any = list(self.result_list)
-        found = key_statuses(router.db_for_read(Semaphore), self.result_list)
+        found = key_statuses(self.root_queryset.db, self.result_list)
         names_jobs = may_look(request, ClaimedExecution)
         for each in self.result_list:
             each.status, each.names_jobs = found[each.key], names_jobs

@@ -8,7 +8,7 @@ from django.apps.registry import Apps
 from django.contrib import admin, messages
 from django.contrib.admin.models import ADDITION, CHANGE, DELETION
 from django.core.exceptions import PermissionDenied
-from django.db import models, router
+from django.db import models
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.functional import Promise
@@ -16,17 +16,18 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from robust_queue.compat import InvalidTask
-from robust_queue.lifecycle.discard import WAITING, clear_queue
+from robust_queue.lifecycle.discard import clear_queue
 from robust_queue.lifecycle.pause import pause, resume
 from robust_queue.lifecycle.pause_task import resume_task
 from robust_queue.lifecycle.queues import QueueStatus, queue_in_full, queues
-from robust_queue.lifecycle.selection import TABLES
 from robust_queue.models import Job, Pause, TaskPause, Tuning
 
 from . import display
 from .acting import Patience
-from .base import ReadOnlyAdmin, may, may_look, record
+from .base import ReadOnlyAdmin, record
+from .databases import database_of
 from .pages import PageAdmin
+from .permissions import may_look
 
 
 class Button(NamedTuple):
@@ -80,32 +81,25 @@ class Queue(models.Model):
 
 @admin.register(Queue)
 class QueueAdmin(PageAdmin):
-    """One page. Who may view pauses sees it; who may change them has the buttons."""
+    """One page. Who may view jobs sees it; buttons take a permission of their own."""
 
     title = _("Queues")
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return may_look(request, Pause)
-
-    def has_operate_permission(self, request: HttpRequest) -> bool:
-        return may(request, "change", Pause)
-
-    def has_clear_permission(self, request: HttpRequest) -> bool:
-        """Who may discard jobs wherever they wait may discard all of a queue."""
-        return all(may(request, "delete", TABLES[state]) for state in WAITING)
+        return may_look(request, Job)
 
     def facts(self, request: HttpRequest) -> dict[str, Any]:
         return {
-            "rows": [_row(status) for status in queues(router.db_for_read(Job))],
+            "rows": [_row(status) for status in queues(database_of(request))],
             "lengths": LENGTHS,
-            "may_operate": self.has_operate_permission(request),
-            "may_clear": self.has_clear_permission(request),
+            "may_operate": self.has_pause_permission(request),
+            "may_clear": self.has_discard_permission(request),
         }
 
     def press(self, request: HttpRequest) -> HttpResponse:
         if name := request.POST.get("clear"):
             return self._clear(request, name)
-        if not self.has_operate_permission(request):
+        if not self.has_pause_permission(request):
             raise PermissionDenied
         for label, button in BUTTONS.items():
             if name := request.POST.get(label):
@@ -114,13 +108,13 @@ class QueueAdmin(PageAdmin):
 
     def _clear(self, request: HttpRequest, name: str) -> HttpResponse:
         """Ask first, then do it for as long as a request may take."""
-        if not self.has_clear_permission(request):
+        if not self.has_discard_permission(request):
             raise PermissionDenied
         if "confirmed" not in request.POST:
             return self._ask(request, name)
         patience = Patience()
         try:
-            done = clear_queue(router.db_for_write(Job), name, on_progress=patience)
+            done = clear_queue(database_of(request), name, on_progress=patience)
         except InvalidTask as problem:
             self.message_user(request, str(problem), messages.ERROR)
         else:
@@ -128,7 +122,7 @@ class QueueAdmin(PageAdmin):
         return HttpResponseRedirect(request.get_full_path())
 
     def _ask(self, request: HttpRequest, name: str) -> HttpResponse:
-        status = queue_in_full(router.db_for_read(Job), name)
+        status = queue_in_full(database_of(request), name)
         question = _("Discard everything that waits in queue “%s”?") % name
         context = {"queue": status, "back": request.get_full_path()}
         return self.page(request, "clear", question, context)
@@ -152,7 +146,7 @@ class QueueAdmin(PageAdmin):
                 raise PermissionDenied
             given["until"] = timedelta(minutes=int(length))
         try:
-            changed = button.verb(router.db_for_write(Pause), name, **given)
+            changed = button.verb(database_of(request), name, **given)
         except InvalidTask as problem:
             self.message_user(request, str(problem), messages.ERROR)
             return
@@ -189,10 +183,10 @@ class TaskPauseAdmin(ReadOnlyAdmin):
     search_help_text = _("The path of a task.")
     ordering = ["task_path"]
 
-    @admin.action(description=_("Resume selected tasks"), permissions=["operate"])
+    @admin.action(description=_("Resume selected tasks"), permissions=["pause"])
     def resume_selected(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
         paths = list(rows.values_list("pk", flat=True))
-        database = router.db_for_write(TaskPause)
+        database = database_of(request)
         done = [path for path in paths if resume_task(database, path)]
         record(request, [TaskPause(task_path=path) for path in done], DELETION)
         told = ngettext("%d task resumed.", "%d tasks resumed.", len(done))

@@ -8,7 +8,6 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import display_for_value
-from django.db import router
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
@@ -24,7 +23,9 @@ from robust_queue.models import Job, RecurringExecution, RecurringTask
 from robust_queue.models.recurring import Outcome
 
 from . import display, redaction
-from .base import ReadOnlyAdmin, may
+from .base import ReadOnlyAdmin
+from .databases import database_of
+from .permissions import may_edit, may_look
 from .recurring_form import LIST_OF_ZONES, RecurringForm, zone_names
 from .recurring_orders import ORDER_PAGE, OrderedAdmin
 from .recurring_page import (
@@ -69,7 +70,7 @@ class RecurringTaskAdmin(OrderedAdmin):
     # ── Who may do what ────────────────────────────────────────────────────────
 
     def has_add_permission(self, request: HttpRequest, *args: Any) -> bool:
-        return may(request, "add", self.model)
+        return may_edit(request, "add", self.model)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Only what was made at run time: the rest is changed where it is declared.
@@ -78,7 +79,7 @@ class RecurringTaskAdmin(OrderedAdmin):
         """
         if obj is not None and (obj.static or redaction.is_closed(request, obj)):
             return False
-        return may(request, "change", self.model)
+        return may_edit(request, "change", self.model)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
         return [*self.readonly_fields, *(["key"] if obj else [])]
@@ -95,6 +96,11 @@ class RecurringTaskAdmin(OrderedAdmin):
         if obj is not None:
             fieldsets.append((_("So far"), {"fields": [*_MOMENTS, *origin]}))
         return fieldsets
+
+    def get_form(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        form: Any = super().get_form(request, *args, **kwargs)
+        form.database = database_of(request)
+        return form
 
     # ── The list ───────────────────────────────────────────────────────────────
 
@@ -134,6 +140,7 @@ class RecurringTaskAdmin(OrderedAdmin):
         return labels.get(row.outcome)
 
     @admin.display(description=_("arguments"))
+    @redaction.concealed
     def shown_arguments(self, row: RecurringTask) -> Any:
         openly = redaction.is_open(row)
         return display.arguments(row.arguments, row.task_path, openly=openly)
@@ -154,16 +161,16 @@ class RecurringTaskAdmin(OrderedAdmin):
 
     def _refusals(self, request: HttpRequest, row: RecurringTask) -> list[Any]:
         is_refused = not row.static and redaction.is_closed(request, row)
-        may_else = may(request, "change", self.model)
+        may_else = may_edit(request, "change", self.model)
         return [redaction.REFUSAL] if is_refused and may_else else []
 
     def _ways_on(
         self, request: HttpRequest, row: RecurringTask
     ) -> Iterator[tuple[str, str]]:
-        if self.has_operate_permission(request) and row.retired_at is None:
+        if self.may_order(request) and row.retired_at is None:
             yield "order", self.url_of(ORDER_PAGE, row)
         site, model = self.admin_site, RecurringExecution
-        if site.is_registered(model) and may(request, "view", model):
+        if site.is_registered(model) and may_look(request, model):
             name = "admin:robust_queue_recurringexecution_changelist"
             found = {"task_key": row.key}
             yield "history", reverse(name, query=found, current_app=site.name)
@@ -183,7 +190,7 @@ class RecurringTaskAdmin(OrderedAdmin):
     def save_model(
         self, request: HttpRequest, obj: Any, form: Any, change: bool
     ) -> None:
-        database = router.db_for_write(self.model)
+        database = database_of(request)
         row = schedule(database, obj.key, obj.task_path, replace=change, **form.options)
         obj.pk = row.pk
         obj.refresh_from_db(using=database)

@@ -8,7 +8,6 @@ from zoneinfo import available_timezones
 from django import forms
 from django.contrib.admin.widgets import AdminTextareaWidget, AdminTextInputWidget
 from django.core.exceptions import ValidationError
-from django.db import router
 from django.utils.translation import gettext_lazy as _
 
 from robust_queue import registry
@@ -44,12 +43,12 @@ _SOUND = {"key": "any", "schedule": "@daily"}
 _REFUSALS = (ValueError, TypeError, OverflowError, InvalidTask)
 
 
-def declared_tasks(current: str = "") -> list[tuple[str, str]]:
+def declared_tasks(database: str, current: str = "") -> list[tuple[str, str]]:
     """The tasks to choose from: all whose jobs are not kept in another database.
 
     A task that recurs by now may be one of another backend, which nobody has listed.
     """
-    homes = {None, router.db_for_write(RecurringTask)}
+    homes = {None, database}
     tasks = registry.discover()
     if task := registry.find(current):
         tasks[current] = task
@@ -68,6 +67,8 @@ class RecurringForm(forms.ModelForm):  # type: ignore[type-arg]
 
     If it is valid, ``options`` are what the verb takes beside the key and the task.
     """
+
+    database: str  # told by whoever makes a class of this one for a request
 
     task_path = forms.ChoiceField(
         label=_("Task"),
@@ -100,13 +101,13 @@ class RecurringForm(forms.ModelForm):  # type: ignore[type-arg]
         self.instance = copy(self.instance)
         self.options: dict[str, Any] = {}
         tasks: Any = self.fields["task_path"]
-        tasks.choices = declared_tasks(self.instance.task_path)
+        tasks.choices = declared_tasks(self.database, self.instance.task_path)
         stored = self.initial.get("arguments") or NO_ARGUMENTS
         self.initial["arguments"] = editable(stored)
 
     def clean_key(self) -> str:
         key: str = self.cleaned_data["key"]
-        rows = RecurringTask.objects.using(router.db_for_write(RecurringTask))
+        rows = RecurringTask.objects.using(self.database)
         if rows.filter(key=key, retired_at=None).exists():
             raise ValidationError(_("There is a recurring task of that key already."))
         return key

@@ -10,7 +10,6 @@ from django.contrib.admin.actions import delete_selected
 from django.contrib.admin.models import CHANGE
 from django.contrib.admin.utils import quote, unquote
 from django.core.exceptions import PermissionDenied
-from django.db import router
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
@@ -26,7 +25,9 @@ from robust_queue.lifecycle import timetable
 from robust_queue.models import Job, RecurringTask
 
 from . import display
-from .base import ReadOnlyAdmin, may, record
+from .base import ReadOnlyAdmin, record
+from .databases import database_of
+from .permissions import may_edit
 from .recurring_page import is_declared
 
 # As many errors, keys or jobs are named one by one.
@@ -39,6 +40,7 @@ class Order(NamedTuple):
     """What is done, what the log says of it, and what people are told."""
 
     verb: Callable[[str, str], Any]
+    permission: str
     note: Promise
     done: Any
     was_so: Any = ""
@@ -47,6 +49,7 @@ class Order(NamedTuple):
 ORDERS = {
     "run": Order(
         timetable.run_now,
+        "run",
         gettext_lazy("Run by hand."),
         ngettext_lazy(
             "%d recurring task was enqueued.", "%d recurring tasks were enqueued."
@@ -54,12 +57,14 @@ ORDERS = {
     ),
     "pause": Order(
         timetable.pause,
+        "change",
         gettext_lazy("Paused."),
         ngettext_lazy("%d recurring task paused.", "%d recurring tasks paused."),
         ngettext_lazy("%d was paused already.", "%d were paused already."),
     ),
     "resume": Order(
         timetable.resume,
+        "change",
         gettext_lazy("Resumed."),
         ngettext_lazy("%d recurring task resumed.", "%d recurring tasks resumed."),
         ngettext_lazy("%d was not paused.", "%d were not paused."),
@@ -72,6 +77,7 @@ class Report:
     """What has become of an order: done, needless, or refused."""
 
     order: Order
+    database: str
     done: list[RecurringTask] = field(default_factory=list)
     jobs: list[Any] = field(default_factory=list)
     needless: int = 0
@@ -80,7 +86,7 @@ class Report:
     def carry_out(self, row: RecurringTask) -> None:
         """Do it to one more."""
         try:
-            result = self.order.verb(router.db_for_write(RecurringTask), row.key)
+            result = self.order.verb(self.database, row.key)
         except (RobustQueueError, ValueError) as refusal:
             self.refusals.append(str(refusal))
             return
@@ -114,23 +120,23 @@ class OrderedAdmin(ReadOnlyAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """What is declared would come back: it has to go where it is declared."""
         is_fixed = obj is not None and is_declared(obj)
-        return may(request, "delete", self.model) and not is_fixed
+        return may_edit(request, "delete", self.model) and not is_fixed
 
-    @admin.action(description=gettext_lazy("Run selected now"), permissions=["operate"])
+    @admin.action(description=gettext_lazy("Run selected now"), permissions=["run"])
     def run_selected(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
         self._carry_out(ORDERS["run"], request, rows)
 
-    @admin.action(description=gettext_lazy("Pause selected"), permissions=["operate"])
+    @admin.action(description=gettext_lazy("Pause selected"), permissions=["change"])
     def pause_selected(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
         self._carry_out(ORDERS["pause"], request, rows)
 
-    @admin.action(description=gettext_lazy("Resume selected"), permissions=["operate"])
+    @admin.action(description=gettext_lazy("Resume selected"), permissions=["change"])
     def resume_selected(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
         self._carry_out(ORDERS["resume"], request, rows)
 
     @admin.action(
         description=gettext_lazy("Delete selected %(verbose_name_plural)s"),
-        permissions=["discard"],
+        permissions=["delete"],
     )
     def delete_selected(
         self, request: HttpRequest, rows: QuerySet[Any]
@@ -147,7 +153,7 @@ class OrderedAdmin(ReadOnlyAdmin):
         return answer
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        timetable.unschedule(router.db_for_write(self.model), obj.key)
+        timetable.unschedule(database_of(request), obj.key)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         for row in queryset:
@@ -164,14 +170,19 @@ class OrderedAdmin(ReadOnlyAdmin):
     @method_decorator(require_POST)
     def order_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Do what a button of the page says, and show the page again."""
-        if not self.has_operate_permission(request):
+        order = ORDERS.get(request.POST.get("order", ""))
+        if not self.may_order(request, *filter(None, [order])):
             raise PermissionDenied
         row: Any = self.get_object(request, unquote(object_id))
-        order = ORDERS.get(request.POST.get("order", ""))
         if row is None or order is None:
             raise Http404
         self._carry_out(order, request, [row])
         return HttpResponseRedirect(self.url_of(CHANGE_PAGE, row))
+
+    def may_order(self, request: HttpRequest, *orders: Order) -> bool:
+        """May this user give any of these orders, or of all that there are?"""
+        asked = {each.permission for each in orders or ORDERS.values()}
+        return any(getattr(self, f"has_{it}_permission")(request) for it in asked)
 
     def url_of(self, page: str, row: RecurringTask) -> str:
         """The address of a page about this row, on this site."""
@@ -181,7 +192,7 @@ class OrderedAdmin(ReadOnlyAdmin):
     def _carry_out(
         self, order: Order, request: HttpRequest, rows: Iterable[RecurringTask]
     ) -> None:
-        report = Report(order)
+        report = Report(order, database_of(request))
         for row in rows:
             report.carry_out(row)
         record(request, report.done, CHANGE, str(order.note))

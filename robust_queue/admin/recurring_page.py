@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.contrib.admin import AdminSite
-from django.db import router
 from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.functional import Promise
@@ -18,6 +17,7 @@ from robust_queue.lifecycle.ticks import Timeline
 from robust_queue.models import Job, RecurringExecution, RecurringTask
 
 from . import display
+from .databases import home_of
 
 RUNS = 5
 ENTRIES = 20
@@ -118,8 +118,7 @@ def _left_out(entry: RecurringExecution, until: str) -> Iterator[str]:
 
 
 def _history(row: RecurringTask, site: AdminSite) -> list[Entry]:
-    database = router.db_for_read(RecurringExecution)
-    entries = RecurringExecution.objects.using(database).filter(task_key=row.key)
+    entries = RecurringExecution.objects.using(home_of(row)).filter(task_key=row.key)
     zone = _clocks_of(row)
     return [_entry(each, zone, site) for each in entries.order_by("-run_at")[:ENTRIES]]
 

@@ -7,7 +7,6 @@ from django.contrib import messages
 from django.contrib.admin.models import ADDITION, DELETION
 from django.contrib.admin.utils import quote, unquote
 from django.core.exceptions import PermissionDenied
-from django.db import router
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
@@ -22,6 +21,7 @@ from robust_queue.models import Job
 from . import redaction
 from .arguments import ArgumentsField, editable
 from .base import JobRowAdmin, record
+from .databases import home_of
 
 
 class RerunForm(forms.Form):
@@ -38,7 +38,7 @@ class RerunnableAdmin(JobRowAdmin):
     """Rows of jobs that can be replaced. To do so is to change and to delete."""
 
     def has_rerun_permission(self, request: HttpRequest) -> bool:
-        return self.has_operate_permission(request) and self.has_discard_permission(
+        return self.has_retry_permission(request) and self.has_discard_permission(
             request
         )
 
@@ -83,7 +83,7 @@ class RerunnableAdmin(JobRowAdmin):
         args, kwargs = form.cleaned_data["arguments"]
         try:
             return rerun(
-                router.db_for_write(self.model),
+                home_of(job),
                 job.id,
                 args=args,
                 kwargs=kwargs,

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.apps.registry import Apps
 from django.contrib import admin
-from django.db import models, router
+from django.db import models
 from django.http import HttpRequest
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -13,8 +13,9 @@ from robust_queue.lifecycle.roster import Household, Member, roster
 from robust_queue.models import ClaimedExecution, Job, Process
 
 from . import display
-from .base import may_look
+from .databases import database_of
 from .pages import PageAdmin
+from .permissions import may_look
 
 KINDS = {
     "Supervisor": _("supervisor"),
@@ -50,7 +51,7 @@ class ProcessTreeAdmin(PageAdmin):
         return may_look(request, Process)
 
     def facts(self, request: HttpRequest) -> dict[str, Any]:
-        found = roster(router.db_for_read(Process))
+        found = roster(database_of(request))
         return {
             "found": found,
             "households": [self._household(each) for each in found.households],

@@ -1,6 +1,6 @@
 """The tabs above the list of jobs: one per state, with how many are there."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from django.db.models import IntegerField, QuerySet, Subquery
@@ -47,25 +47,26 @@ class HowMany(Subquery):
 
 
 def tabs(
-    current: str, address_of: Callable[[dict[str, Any]], str], *, counted: bool
+    current: str,
+    address_of: Callable[[dict[str, Any]], str],
+    counts: Mapping[str, int],
 ) -> list[Tab]:
-    """One for each state. Counts are of all jobs: one statement, or none."""
-    counts = counts_of_states() if counted else {}
+    """One for each state, with how many jobs are there as far as that is known."""
     return [
         Tab(
             label,
             address_of({STATE: state or None}),
-            shown_count(counts[state]) if counted else "",
+            shown_count(counts[state]) if counts else "",
             state == current,
         )
         for state, label in LABELS.items()
     ]
 
 
-def counts_of_states() -> dict[str, int]:
+def counts_of_states(database: str) -> dict[str, int]:
     """How many jobs stand where, none of them counted far beyond what is shown."""
     numbers = [HowMany(TABLE_OF[state].objects.all()) for state in LABELS]
-    found = Job.objects.order_by().values_list(*numbers)[:1]
+    found = Job.objects.using(database).order_by().values_list(*numbers)[:1]
     return dict(zip(LABELS, found[0] if found else [0] * len(LABELS), strict=True))
 
 

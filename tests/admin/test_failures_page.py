@@ -28,7 +28,7 @@ def text(response):
 
 
 def test_the_index_leads_to_the_page(as_staff):
-    browser = as_staff("view_failedexecution")
+    browser = as_staff("view_failedexecution", "view_arguments")
     assert reverse("admin:robust_queue_failures_changelist") == URL
     assert f'href="{URL}"' in text(browser.get(reverse("admin:index")))
     assert "0 jobs have failed." in text(browser.get(URL))
@@ -59,7 +59,7 @@ def test_a_group_leads_to_the_list_that_has_it(as_superuser):
 
 
 def test_who_has_no_permission_is_refused(as_staff):
-    browser = as_staff("view_pause", "delete_failedexecution")
+    browser = as_staff("view_pause", "discard_job")
     rows.failed(exception_class=REFUSED)
     assert browser.get(URL).status_code == 403
     assert browser.post(URL, {**GROUP, "retry": ""}).status_code == 403
@@ -83,7 +83,7 @@ def test_who_may_only_look_has_no_buttons_and_presses_none(as_staff, pressed):
 
 def test_retrying_and_discarding_are_different_permissions(as_staff):
     rows.failed(exception_class=REFUSED)
-    browser = as_staff("change_failedexecution")
+    browser = as_staff("view_failedexecution", "retry_job")
     shown = text(browser.get(URL))
     assert 'name="retry"' in shown
     assert 'name="discard"' not in shown
@@ -95,7 +95,7 @@ def test_a_group_is_retried(as_staff, monkeypatch):
     monkeypatch.setattr(selection, "BATCH_SIZE", 2)
     mine = [rows.failed(exception_class=REFUSED) for _ in range(5)]
     other = rows.failed()
-    browser = as_staff("change_failedexecution")
+    browser = as_staff("view_failedexecution", "retry_job")
     response = browser.post(URL, {**GROUP, "retry": ""}, follow=True)
     assert "5 jobs retried." in text(response)
     assert states() == {other.pk: "failed", **{row.pk: "ready" for row in mine}}
@@ -108,7 +108,7 @@ def test_a_group_is_retried(as_staff, monkeypatch):
 def test_a_group_is_discarded_once_that_is_confirmed(as_staff):
     rows.failed(exception_class=REFUSED)
     other = rows.failed()
-    browser = as_staff("view_failedexecution", "delete_failedexecution")
+    browser = as_staff("view_failedexecution", "discard_job")
     question = text(browser.post(URL, {**GROUP, "discard": ""}))
     assert "1 job of this group will be deleted for good" in question
     assert len(states()) == 2

@@ -215,7 +215,7 @@ def test_a_search_looks_through_a_stretch_at_a_time_and_says_so(
 
 
 def test_a_search_in_arguments_tells_nothing_to_those_who_may_not_see_them(as_staff):
-    browser = as_staff("view_job")
+    browser = as_staff("view_job", "view_arguments")
     private = '{"args":[],"kwargs":{"password":"hunter2"}}'
     job = rows.ready(rows.job(arguments=private)).pk
     with override_settings(ROBUST_QUEUE=SECRETIVE):

@@ -209,7 +209,7 @@ class TestWhatIsWrong:
 class TestChanging:
     def test_is_seen_by_schedulers(self, as_staff):
         row = made(schedule="@yearly")
-        browser = as_staff("change_recurringtask")
+        browser = as_staff("change_recurringtask", "view_arguments")
         response = browser.post(page(row), filled(schedule="every minute"), follow=True)
         assert "Every minute (UTC). Next runs: " in response.content.decode()
         row.refresh_from_db()

@@ -34,7 +34,7 @@ from .recurring_pages import (
 class TestOrders:
     def test_run_now(self, as_staff):
         row = made(enabled=False)
-        browser = as_staff("change_recurringtask")
+        browser = as_staff("change_recurringtask", "run_job")
         response = order(browser, row, "run", follow=True)
         job = Job.objects.get()
         assert reverse("admin:robust_queue_job_change", args=[job.pk]) in text(response)
@@ -45,7 +45,7 @@ class TestOrders:
 
     def test_pause_and_resume(self, as_staff):
         row = declared(key="k", next_run_at=timezone.now() + timedelta(hours=1))
-        browser = as_staff("change_recurringtask")
+        browser = as_staff("change_recurringtask", "run_job")
         assert told(order(browser, row, "pause", follow=True)) == [
             "1 recurring task paused."
         ]
@@ -96,7 +96,7 @@ class TestActions:
             arguments='{"args":[],"kwargs":{}}'
         )
         made("d")
-        browser = as_staff("change_recurringtask")
+        browser = as_staff("change_recurringtask", "run_job")
         (done,) = told(act(browser, "run_selected", *chosen))
         assert done.startswith("3 recurring tasks were enqueued. Job ")
         assert Job.objects.count() == 3
@@ -240,15 +240,16 @@ class TestPermissions:
     @pytest.mark.parametrize(
         ("codename", "allowed"),
         [
-            ("add", {"add"}),
-            ("change", {"change", "run", "pause", "run action"}),
-            ("delete", {"delete"}),
+            ("add_recurringtask", {"add"}),
+            ("change_recurringtask", {"change", "pause"}),
+            ("run_job", {"run"}),
+            ("delete_recurringtask", {"delete"}),
         ],
     )
     def test_each_does_its_own(self, as_staff, codename, allowed):
         row = made()
-        browser = as_staff("view_recurringtask")
-        wanted = Permission.objects.get(codename=f"{codename}_recurringtask")
+        browser = as_staff("view_recurringtask", "view_arguments")
+        wanted = Permission.objects.get(codename=codename)
         User.objects.get().user_permissions.add(wanted)
         answers = everything(browser, row)
         names = {"add", "change", "run", "pause", "delete"}
@@ -269,7 +270,7 @@ class TestPermissions:
     def test_a_copy_of_a_form_is_no_way_around(self, as_staff):
         """Django's "save as new" needs the permission to add, and the same form."""
         row = declared(key="k")
-        browser = as_staff("change_recurringtask")
+        browser = as_staff("change_recurringtask", "run_job")
         given = filled(key="new", _saveasnew="1")
         assert browser.post(page(row), given).status_code == 403
         assert RecurringTask.objects.count() == 1

@@ -15,9 +15,16 @@ from tests.testapp.secretive_tasks import Login, log_in
 
 from .recurring_pages import ADD, filled, made, order, page, told
 
+SHOWN = "view_arguments"
 UNREDACTED = "view_unredacted_arguments"
 HIDDEN = "(could not be redacted)"
-RERUN = ("change_failedexecution", "delete_failedexecution", "view_job")
+RERUN = (
+    "view_failedexecution",
+    "view_job",
+    "view_arguments",
+    "retry_job",
+    "discard_job",
+)
 MAKERS = {
     "ready": rows.ready,
     "scheduled": rows.scheduled,
@@ -45,7 +52,7 @@ def text(response):
 class TestPages:
     def test_of_a_job_hide_what_is_sensitive(self, as_staff):
         job = a_login("ada", "s3cret", remember={"device": {"apiKey": "s3cret"}})
-        shown = text(as_staff("view_job").get(address("job", job)))
+        shown = text(as_staff("view_job", SHOWN).get(address("job", job)))
         assert "s3cret" not in shown
         assert '"ada"' in shown
         assert shown.count(PLACEHOLDER) == 2
@@ -53,7 +60,7 @@ class TestPages:
     @pytest.mark.parametrize("state", MAKERS)
     def test_of_every_state_do_so(self, as_staff, state):
         row = MAKERS[state](a_login())
-        browser = as_staff(f"view_{state}execution")
+        browser = as_staff(f"view_{state}execution", SHOWN)
         shown = text(browser.get(address(f"{state}execution", row)))
         assert "s3cret" not in shown
         assert PLACEHOLDER in shown
@@ -74,7 +81,7 @@ class TestPages:
         row.result = '{"user":"ada","session":"s3ss10n","made":[{"token":7123}]}'
         row.save()
         url = address("finishedexecution", row)
-        shown = text(as_staff("view_finishedexecution").get(url))
+        shown = text(as_staff("view_finishedexecution", SHOWN).get(url))
         assert "s3ss10n" not in shown
         assert "7123" not in shown
         assert shown.count(PLACEHOLDER) == 2
@@ -87,13 +94,13 @@ class TestPages:
 
     def test_hide_what_is_sensitive_of_metadata(self, as_staff):
         job = rows.job(metadata='{"trace":{"auth":"s3cret"}}')
-        shown = text(as_staff("view_job").get(address("job", job)))
+        shown = text(as_staff("view_job", SHOWN).get(address("job", job)))
         assert "s3cret" not in shown
         assert PLACEHOLDER in shown
 
     def test_are_not_opened_by_hostile_text(self, as_staff):
         job = a_login("<b>ada</b>", **{"<i>token": "<script>s3cret</script>"})
-        response = as_staff("view_job").get(address("job", job))
+        response = as_staff("view_job", SHOWN).get(address("job", job))
         raw = response.content.decode()
         assert "<b>ada" not in raw
         assert "<i>token" not in raw
@@ -110,27 +117,27 @@ class TestPages:
     )
     def test_what_cannot_be_read_is_shown_to_few(self, as_staff, stored):
         job = rows.job(arguments=stored)
-        shown = text(as_staff("view_job").get(address("job", job)))
+        shown = text(as_staff("view_job", SHOWN).get(address("job", job)))
         assert "s3cret" not in shown
         assert HIDDEN in shown
 
     def test_nothing_is_hidden_where_it_is_switched_off(self, as_staff, settings):
         settings.ROBUST_QUEUE = {"redact": []}
         job = a_login()
-        assert '"s3cret"' in text(as_staff("view_job").get(address("job", job)))
+        assert '"s3cret"' in text(as_staff("view_job", SHOWN).get(address("job", job)))
 
     @pytest.mark.parametrize(
         "hook", [lambda *call: 1 / 0, lambda path, args, kwargs: ([object()], {})]
     )
     def test_if_the_function_fails_nothing_is_shown(self, as_staff, settings, hook):
         settings.ROBUST_QUEUE = {"redact_with": hook}
-        shown = text(as_staff("view_job").get(address("job", a_login("ada"))))
+        shown = text(as_staff("view_job", SHOWN).get(address("job", a_login("ada"))))
         assert '"ada"' not in shown
         assert HIDDEN in shown
 
     def test_the_function_has_a_say(self, as_staff, settings):
         settings.ROBUST_QUEUE = {"redact_with": lambda path, args, kwargs: ([], {})}
-        shown = text(as_staff("view_job").get(address("job", a_login("ada"))))
+        shown = text(as_staff("view_job", SHOWN).get(address("job", a_login("ada"))))
         assert '"ada"' not in shown
 
     def test_nobody_who_was_not_asked_about_sees_all(self):
@@ -191,7 +198,7 @@ class TestRerun:
 class TestRecurringTasks:
     def test_are_shown_instead_of_edited(self, as_staff):
         row = made(task=log_in, args=["ada", "s3cret"])
-        response = as_staff("change_recurringtask").get(page(row))
+        response = as_staff("change_recurringtask", SHOWN).get(page(row))
         shown = text(response)
         assert "s3cret" not in shown
         assert PLACEHOLDER in shown
@@ -202,21 +209,21 @@ class TestRecurringTasks:
         row = made(task=log_in, args=["ada", "s3cret"])
         call = {"args": ["ada", "0ther"], "kwargs": {}}
         sent = filled(task_path=log_in.module_path, arguments=call)
-        response = as_staff("change_recurringtask").post(page(row), sent)
+        response = as_staff("change_recurringtask", SHOWN).post(page(row), sent)
         assert response.status_code == 403
         stored = RecurringTask.objects.get().arguments
         assert load_call(stored) == (["ada", "s3cret"], {})
 
     def test_can_still_be_paused(self, as_staff):
         row = made(task=log_in, args=["ada", "s3cret"])
-        browser = as_staff("change_recurringtask")
+        browser = as_staff("change_recurringtask", SHOWN)
         response = order(browser, row, "pause", follow=True)
         assert told(response) == ["1 recurring task paused."]
         assert not RecurringTask.objects.get().enabled
 
     def test_without_secrets_are_edited_by_everybody_who_may(self, as_staff):
         row = made(task=log_in, args=["ada", None])
-        shown = text(as_staff("change_recurringtask").get(page(row)))
+        shown = text(as_staff("change_recurringtask", SHOWN).get(page(row)))
         assert 'name="arguments"' in shown
         assert "Some of its arguments are redacted." not in shown
 
@@ -229,7 +236,7 @@ class TestRecurringTasks:
 
     def test_who_only_looks_is_not_told_about_changes(self, as_staff):
         row = made(task=log_in, args=["ada", "s3cret"])
-        shown = text(as_staff("view_recurringtask").get(page(row)))
+        shown = text(as_staff("view_recurringtask", SHOWN).get(page(row)))
         assert PLACEHOLDER in shown
         assert "Some of its arguments are redacted." not in shown
 

@@ -15,7 +15,13 @@ from robust_queue.models import Job
 from tests.support import rows
 from tests.support.invariants import states
 
-BOTH = ("change_failedexecution", "delete_failedexecution", "view_job")
+BOTH = (
+    "view_failedexecution",
+    "view_job",
+    "view_arguments",
+    "retry_job",
+    "discard_job",
+)
 
 
 def url(row, page="rerun"):
@@ -136,14 +142,14 @@ def test_somebody_was_faster(as_staff):
     assert states() == {row.pk: "ready"}
 
 
-@pytest.mark.parametrize("codename", ["view", "change", "delete"])
-def test_who_may_not_both_change_and_delete_neither_sees_nor_does_it(
+@pytest.mark.parametrize("codename", ["view", "retry", "discard"])
+def test_who_may_not_both_retry_and_discard_neither_sees_nor_does_it(
     as_staff, codename
 ):
     row = rows.failed()
     browser = as_staff("view_failedexecution")
     if codename != "view":
-        wanted = Permission.objects.get(codename=f"{codename}_failedexecution")
+        wanted = Permission.objects.get(codename=f"{codename}_job")
         User.objects.get().user_permissions.add(wanted)
     assert url(row) not in browser.get(url(row, "change")).content.decode()
     assert browser.get(url(row)).status_code == 403
