@@ -1,7 +1,7 @@
 PYTHON ?= python3
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-long lint docs demo bench clean
+.PHONY: help test test-long lint docs screenshots demo bench clean
 
 help: ## List what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -23,6 +23,9 @@ lint: ## Check style, types and the direction of imports
 
 docs: ## Build the documentation into docs/_build/html
 	$(PYTHON) .ci/dev.py docs
+
+screenshots: ## Take the pictures of the documentation anew
+	$(PYTHON) .ci/dev.py screenshots
 
 demo: ## See everything at work in one minute (DEMO_EXIT=1 ends by itself)
 	$(PYTHON) .ci/dev.py demo $(ARGS)

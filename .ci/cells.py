@@ -24,6 +24,11 @@ class Cell:
         """The name people use, such as py313-django61-postgresql."""
         return f"{self.environment.name}-{self.database}"
 
+    @property
+    def has_browser(self) -> bool:
+        """Pages are looked at in one cell; see ``tests/conftest.py``."""
+        return self.environment == environments.NEWEST and self.database == "sqlite"
+
 
 # The newest first: it has the longest runs, and whatever is last runs alone.
 ALL = [
@@ -70,6 +75,9 @@ def equip(cells: list[Cell]) -> None:
     """Bring what some tests of these cells need; say which of it is not to be had."""
     for missing in packages.missing_companions({cell.database for cell in cells}):
         leave_out(f"tests behind a pooler: {packages.in_words(missing)}")
+    if any(cell.has_browser for cell in cells):
+        for missing in packages.install_missing([packages.CHROMIUM]):
+            leave_out(f"tests in a browser: {packages.in_words(missing)}")
 
 
 def _matches(cell: Cell, patterns: list[str]) -> bool:

@@ -13,6 +13,7 @@ CACHE = ROOT / ".cache"
 sys.path.append(str(ROOT))
 services = importlib.import_module("tests.services")
 private_servers = importlib.import_module("tests.private_servers")
+chromium = importlib.import_module("tests.browser.chromium")
 
 
 class DevError(Exception):

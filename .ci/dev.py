@@ -25,7 +25,8 @@ from cells import Cell
 from checkout import ROOT, DevError, is_set, leave_out, services
 from environments import BENCH, NEWEST, Environment
 
-AT_ONCE = 2
+# More than most machines have cores: tests with real processes wait most of the time.
+AT_ONCE = 3
 LONG_TESTS = "tests/long"
 LONGEST_TEST = 6 * 60 * 60
 
@@ -79,6 +80,14 @@ def docs(options: argparse.Namespace) -> int:
     environments.ensure(NEWEST, extra="docs")
     strictly = "sphinx-build -W --keep-going -b html docs docs/_build/html"
     return _call(NEWEST, strictly.split())
+
+
+def screenshots(options: argparse.Namespace) -> int:
+    """Take the pictures of the documentation, in the browser of the tests."""
+    for missing in packages.install_missing([packages.CHROMIUM]):
+        raise DevError(packages.in_words(missing))
+    environments.build([NEWEST], extra="test")
+    return _call(NEWEST, ["python", "docs/screenshots.py"])
 
 
 def demo(options: argparse.Namespace) -> int:
@@ -137,14 +146,14 @@ def _leave(number: int, frame: FrameType | None) -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="dev.py", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="command")
-    for function in (test, test_long, lint, docs, demo, bench):
+    for function in (test, test_long, lint, docs, screenshots, demo, bench):
         name = function.__name__.replace("_", "-")
         command = commands.add_parser(name, help=function.__doc__, allow_abbrev=False)
         command.set_defaults(command=function)
         if function in (test, test_long):
             _add_only(command)
     options, passed_on = parser.parse_known_args()
-    if passed_on and options.command in (lint, docs):
+    if passed_on and options.command in (lint, docs, screenshots):
         parser.error(f"unrecognized arguments: {' '.join(passed_on)}")
     options.passed_on = [argument for argument in passed_on if argument != "--"]
     return options

@@ -23,6 +23,8 @@ class Environment:
     version: interpreters.Version
     pin: str = ""
     requirements: str = ""
+    # What its tests need beside what all tests need.
+    test_extra: str = ""
 
     @property
     def folder(self) -> Path:
@@ -42,7 +44,7 @@ class Environment:
 MATRIX = (
     Environment("py311-django52", (3, 11), "Django~=5.2.0"),
     Environment("py312-django60", (3, 12), "Django~=6.0.0"),
-    Environment("py313-django61", (3, 13), "Django~=6.1.0"),
+    Environment("py313-django61", (3, 13), "Django~=6.1.0", test_extra="browser"),
 )
 NEWEST = MATRIX[-1]
 BENCH = Environment(
@@ -114,13 +116,19 @@ def _create(environment: Environment) -> None:
 def _install(environment: Environment, extra: str) -> None:
     started = time.monotonic()
     print(f"{environment.name}: installing ...", flush=True)
-    checkout = f"{ROOT}[{extra}]" if extra else str(ROOT)
+    extras = _extras(environment, extra)
+    checkout = f"{ROOT}[{extras}]" if extras else str(ROOT)
     pip = [environment.python, "-m", "pip", "install", "--quiet"]
     pins = [*environment.pin.split(), *_listed(environment)]
     _logged(environment, [*pip, "--editable", checkout, *pins])
     _stamp(environment, extra).write_text(_fingerprint(environment))
     seconds = time.monotonic() - started
     print(f"{environment.name}: installed in {seconds:.0f} s", flush=True)
+
+
+def _extras(environment: Environment, extra: str) -> str:
+    is_more = extra == "test" and environment.test_extra
+    return f"{extra},{environment.test_extra}" if is_more else extra
 
 
 def _listed(environment: Environment) -> list[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import IO
 
 import interpreters
-from checkout import CACHE, private_servers, services
+from checkout import CACHE, chromium, private_servers, services
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +135,11 @@ COMPANIONS = {
         lambda: _is_found(private_servers.pgbouncer_program),
     ),
 }
+
+# Debian's own: what Playwright would download is built for fewer systems.
+CHROMIUM = Requirement(
+    "Chromium", ("chromium", "fonts-dejavu-core"), lambda: bool(chromium.program())
+)
 
 # mysqlclient is published as source only.
 COMPILER = (

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from benchmarks.dashboard import comparison
 from benchmarks.plan import DJANGO_PEERS, KEYED, MILLION, OURS, UNLIMITED
 from benchmarks.summary import Row, Summary
 from benchmarks.systems.base import MARIADB, SQLITE
@@ -54,6 +55,7 @@ def judge(run: Summary) -> list[Bar]:
         *_ours_alone(run),
         *_other_databases(run),
         *_memory(run),
+        *_dashboard(run),
     ]
 
 
@@ -174,6 +176,25 @@ def _memory(run: Summary) -> Iterator[Bar]:
     grown = _ratio(ours, ours, "after", "value")
     jobs = ours.figures.get("jobs", 0) if ours else 0
     yield Bar(f"memory after {jobs:,.0f} jobs, to idle", grown, 1.1, at_most=True)
+
+
+def _dashboard(run: Summary) -> Iterator[Bar]:
+    pages = comparison.pages(run)
+    for words, name, bar in (
+        (
+            "pages of the admin: the most that one takes longer with many jobs",
+            "growth",
+            comparison.GROWTH,
+        ),
+        ("pages of the admin: the slowest, in multiples of dj-queue's", "ratio", 1),
+        (
+            "pages of the admin: the most statements of a list",
+            "listing",
+            comparison.STATEMENTS,
+        ),
+    ):
+        measured = [each for page in pages if (each := getattr(page, name)) is not None]
+        yield Bar(words, max(measured, default=None), bar, at_most=True)
 
 
 def _ratio(

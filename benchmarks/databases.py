@@ -37,6 +37,10 @@ class Databases(ABC):
         What has the same content may be prepared once and copied from then on.
         """
 
+    def kept(self, content: str, prepare: Prepare) -> str:
+        """Return the URL of a database that is as `prepare` leaves it, to be read."""
+        return self.fresh(content, prepare)
+
     def forget(self) -> None:
         """Remove what is kept to be copied."""
 
@@ -68,6 +72,13 @@ class PostgreSQL(Databases):
         self._commits = 0
 
     def fresh(self, content: str, prepare: Prepare) -> str:
+        self._create(NAME, self._template(content, prepare))
+        return f"{self.address}/{NAME}"
+
+    def kept(self, content: str, prepare: Prepare) -> str:
+        return f"{self.address}/{self._template(content, prepare)}"
+
+    def _template(self, content: str, prepare: Prepare) -> str:
         template = self._templates.get(content)
         if template is None:
             template = f"template_{len(self._templates)}"
@@ -75,8 +86,7 @@ class PostgreSQL(Databases):
             prepare(f"{self.address}/{template}")
             self._analyze(template)
             self._templates[content] = template
-        self._create(NAME, template)
-        return f"{self.address}/{NAME}"
+        return template
 
     def forget(self) -> None:
         for name in (NAME, *self._templates.values()):

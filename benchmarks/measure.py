@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks import marks
+from benchmarks.dashboard import comparison
 from benchmarks.databases import Databases
 from benchmarks.figures import percentiles, rate
 from benchmarks.measurement import Measurement, Result, per
@@ -200,11 +201,19 @@ def mix(run: Measurement) -> Result:
     return {"value": p95, "p50": p50, "p99": p99, "lost": lost}
 
 
+def dashboard(run: Measurement) -> Result:
+    """Ask for every page of the admin."""
+    run.create(kept=True, stock=run.case.size)
+    pages = run.step("browse")
+    slowest = max(page.get("ms", 0.0) for page in pages.values())
+    return {"value": slowest, **comparison.flat(pages)}
+
+
 WORKLOADS: dict[str, Callable[[Measurement], Result]] = {
     function.__name__: function
     for function in (
         *(drain, enqueue, bulk, latency, depth, finished),
-        *(idle, memory, naps, share, mix),
+        *(idle, memory, naps, share, mix, dashboard),
     )
 }
 # Drains of jobs that are limited; they differ in how the queue is filled.

@@ -31,8 +31,11 @@ class Measurement:
         self.log = folder / "log"
         self.url = ""
 
-    def create(self, **content: int) -> None:
-        """Create the database, with the tables and so many `fill` or `finish` jobs."""
+    def create(self, *, kept: bool = False, **content: int) -> None:
+        """Create the database, with the tables and so many `fill` or `finish` jobs.
+
+        One that is only read may be kept for the next repeat.
+        """
 
         def prepare(url: str) -> None:
             self.url = url
@@ -43,7 +46,8 @@ class Measurement:
 
         case = self.case
         name = f"{case.system} {case.configuration} {content}"
-        self.url = self.databases.fresh(name, prepare)
+        make = self.databases.kept if kept else self.databases.fresh
+        self.url = make(name, prepare)
         self.marks.unlink(missing_ok=True)
 
     def step(self, command: str, *arguments: int) -> Any:

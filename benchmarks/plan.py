@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from benchmarks.systems.base import MARIADB, POSTGRESQL, REDIS, SQLITE
+from benchmarks.systems.base import DASHBOARD, MARIADB, POSTGRESQL, REDIS, SQLITE
 
 OURS = "robust-queue"
 BEST = ("best", "best async")
@@ -16,6 +16,7 @@ BULK_PEERS = ("raw", "pgqueuer", "procrastinate", "oban", "dj-queue", "django-ox
 LATENCY_PEERS = ("oban", "procrastinate", "pgqueuer", "dj-queue")
 DEEP = ("pgqueuer", "oban", "procrastinate", "steady-queue")
 
+THOUSAND = 1_000
 MILLION = 1_000_000
 KEYS = 10_000
 KEYED = f"{KEYS:,} keys"
@@ -61,6 +62,7 @@ WORKLOADS = {
     "memory": "Memory: MiB of all processes (sum of PSS), before and after jobs",
     "naps": "Naps: jobs/s of tasks that sleep 10 ms, in 20 threads",
     "share": "Share: seconds between the first and the last start of six long tasks",
+    "dashboard": "Dashboard: ms of the slowest page of the admin, with so many jobs",
     "mix": "Mix: ms that short tasks wait beside long ones while a thread is free",
 }
 
@@ -81,6 +83,7 @@ def full() -> Iterator[Case]:
     yield Case("memory", OURS, "scheduler", size=100_000, repeats=1)
     yield Case("memory", "steady-queue", size=1_000, repeats=1)
     yield from _ours()
+    yield from _dashboards(MILLION)
 
 
 def quick() -> Iterator[Case]:
@@ -98,6 +101,15 @@ def _quick() -> Iterator[Case]:
     yield from _enqueues(("raw", *CLOSEST), redis=(), size=1_500)
     yield from _bulks(("raw", "pgqueuer"), 20_000)
     yield from _latencies(("oban", "procrastinate"), (), 100)
+
+
+def _dashboards(most: int) -> Iterator[Case]:
+    for jobs in (THOUSAND, most):
+        for system in (OURS, "dj-queue"):
+            case = Case("dashboard", system, DASHBOARD, size=jobs, filling="stock")
+            # Where their pages take seconds, two repeats tell as much as five.
+            few = 2 if system != OURS and jobs > THOUSAND else 0
+            yield replace(case, variant=f"{jobs:,}", repeats=few)
 
 
 def needed_databases(cases: Iterable[Case]) -> list[str]:

@@ -20,6 +20,7 @@ UNITS = {
     "naps": "jobs/s",
     "share": "s",
     "mix": "ms",
+    "dashboard": "ms",
 }
 
 
@@ -83,6 +84,7 @@ def in_words(record: Record) -> str:
     others = [
         f"{key} {each:.3g}" if isinstance(each, float) else f"{key} {each}"
         for key, each in record.figures.items()
-        if key != "value" and each is not None
+        # What is told of each page is a table of its own.
+        if key != "value" and each is not None and ": " not in key
     ]
     return f"{head} {value:>16}   {', '.join(others)}"

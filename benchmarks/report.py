@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import bars, chart
+from benchmarks.dashboard import comparison
 from benchmarks.plan import WORKLOADS
 from benchmarks.records import UNITS, Run
 from benchmarks.summary import Row, Summary, best_first
@@ -32,6 +33,7 @@ EXTRAS = {
     "naps": (("statements", "statements/job"), ("cpu_ms", "CPU ms/job")),
     "share": (("last", "last start after the call"),),
     "mix": (("p50", "p50"), ("p99", "p99")),
+    "dashboard": (),
 }
 WITH_CPU = {"drain", "hot", "keys", "enqueue", "bulk"}
 
@@ -57,8 +59,28 @@ def render(run: Run, summary: Summary) -> str:
             title = f"{WORKLOADS[workload]} ({database})"
             table = _table(summary, workload, group, notes)
             parts.append(f"{title}\n\n{table}")
+    if pages := comparison.pages(summary):
+        parts.append(f"{comparison.TITLE}\n\n{_pages(pages)}")
     parts.append(f"Bars (medians)\n\n{checklist(summary)}")
     return "\n\n\n".join(parts) + "\n"
+
+
+def _pages(pages: Iterable[comparison.Page]) -> str:
+    rows = [
+        [
+            page.name,
+            _number(page.statements),
+            _number(page.few),
+            _number(page.many),
+            _number(page.growth),
+            page.counterpart,
+            _number(page.theirs),
+            _number(page.ratio),
+            page.verdict,
+        ]
+        for page in pages
+    ]
+    return layout(comparison.HEADINGS, rows)
 
 
 def _notes(run: Run) -> chart.Notes:

@@ -34,7 +34,7 @@ INSTALLED_APPS = [
 TASKS = {
     "default": {
         "BACKEND": "robust_queue.backend.RobustQueueBackend",
-        "QUEUES": ["default", "mail", "parcels", "photos", "reports"],
+        "QUEUES": ["default", "letters", "mail", "parcels", "photos", "reports"],
     },
 }
 

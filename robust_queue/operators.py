@@ -191,14 +191,44 @@ def tune(
     """
     from .lifecycle.tune import tune  # noqa: PLC0415
 
-    named: Any = getattr(worker, "id", worker)
     tune(
         database_named(using),
-        named,
+        _identity(worker),
         threads=threads,
         queues=queues,
         reset=reset,
     )
+
+
+def quiet_process(
+    process: "WorkerStatus | UUID | str", *, using: str | None = None
+) -> None:
+    """Have a worker take nothing new, or all workers of a supervisor.
+
+    They go on with what they run. It is named as for ``tune()``; ``TuningError`` if it
+    is not there.
+    """
+    from .lifecycle.quiet import quiet_process  # noqa: PLC0415
+
+    quiet_process(database_named(using), _identity(process))
+
+
+def wake_process(
+    process: "WorkerStatus | UUID | str", *, using: str | None = None
+) -> None:
+    """Have a quiet worker take jobs again, or all workers of a supervisor."""
+    from .lifecycle.quiet import wake_process  # noqa: PLC0415
+
+    wake_process(database_named(using), _identity(process))
+
+
+def stop_process(
+    process: "WorkerStatus | UUID | str", *, using: str | None = None
+) -> None:
+    """Have a worker end and be replaced, or a supervisor stop as by a TERM signal."""
+    from .lifecycle.quiet import stop_process  # noqa: PLC0415
+
+    stop_process(database_named(using), _identity(process))
 
 
 async def aqueue(name: str, *, using: str | None = None) -> Queue:
@@ -235,8 +265,34 @@ async def atune(worker: "WorkerStatus | UUID | str", **changes: Any) -> None:
     await _aside(tune, worker, **changes)
 
 
+async def aquiet_process(
+    process: "WorkerStatus | UUID | str", *, using: str | None = None
+) -> None:
+    """See quiet_process()."""
+    await _aside(quiet_process, process, using=using)
+
+
+async def awake_process(
+    process: "WorkerStatus | UUID | str", *, using: str | None = None
+) -> None:
+    """See wake_process()."""
+    await _aside(wake_process, process, using=using)
+
+
+async def astop_process(
+    process: "WorkerStatus | UUID | str", *, using: str | None = None
+) -> None:
+    """See stop_process()."""
+    await _aside(stop_process, process, using=using)
+
+
 async def _aside(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     return await sync_to_async(function, thread_sensitive=True)(*args, **kwargs)
+
+
+def _identity(process: "WorkerStatus | UUID | str") -> str:
+    named: Any = getattr(process, "id", process)
+    return str(named)
 
 
 def _path(task: AnyTask | str) -> str:

@@ -16,7 +16,14 @@ from robust_queue.lifecycle import selection
 from robust_queue.lifecycle.discard import clear_queue
 from robust_queue.lifecycle.pause import pause
 from robust_queue.management.verbs import changing
-from robust_queue.models import Job, Pause, ReadyExecution, TaskPause, Tuning
+from robust_queue.models import (
+    Job,
+    Pause,
+    Process,
+    ReadyExecution,
+    TaskPause,
+    Tuning,
+)
 from tests.support import rows
 from tests.support.statements import statements
 from tests.testapp.tasks import mail, note
@@ -187,6 +194,25 @@ class TestWorkers:
         assert (row.threads, row.queues) == (6, "photos")
         assert async_to_sync(robust_queue.aworkers)() == [worker]
 
+    def test_they_are_made_quiet_woken_and_stopped(self):
+        chief, process = rows.process("Supervisor"), rows.process(metadata=WORKER)
+        (worker,) = robust_queue.workers()
+
+        def asked():
+            return {it.pk: (it.is_quiet, it.is_to_stop) for it in Tuning.objects.all()}
+
+        robust_queue.quiet_process(worker)
+        async_to_sync(robust_queue.aquiet_process)(chief.name)
+        assert asked() == {process.pk: (True, False), chief.pk: (True, False)}
+        robust_queue.wake_process(worker.id)
+        async_to_sync(robust_queue.awake_process)(chief.pk)
+        assert asked() == {process.pk: (False, False), chief.pk: (False, False)}
+        robust_queue.stop_process(worker.name)
+        async_to_sync(robust_queue.astop_process)(chief.pk)
+        assert asked() == {process.pk: (False, True), chief.pk: (False, True)}
+        with pytest.raises(TuningError):
+            robust_queue.stop_process("nobody")
+
 
 # ── The command ────────────────────────────────────────────────────────────────
 
@@ -284,6 +310,32 @@ class TestTheCommand:
         rows.claimed(by=worker)
         _, line = command("workers").splitlines()
         assert line.split() == [worker.name, "web", "mail,*", "3", "1"]
+        quiet = WORKER.replace("}", ', "quiet": true, "tuned": {"threads": 3}}')
+        Process.objects.update(metadata=quiet, memory=84 * 1024**2)
+        _, line = command("workers").splitlines()
+        assert line.endswith("1  84 MB   quiet, threads")
+
+    def test_quiet_wake_and_stop(self):
+        worker, chief = rows.process(metadata=WORKER), rows.process("Supervisor")
+        said = command("quiet", worker.name, chief.name)
+        assert said.splitlines() == [
+            f"{worker.name} is asked to be quiet.",
+            f"All workers of {chief.name} are asked to be quiet.",
+        ]
+        assert Tuning.objects.filter(is_quiet=True).count() == 2
+        assert command("wake", "--all").count("are asked to go on") == 1
+        assert Tuning.objects.get(is_quiet=True).pk == worker.pk
+        assert "will be replaced" in command("stop", worker.name[:12])
+        assert Tuning.objects.get(is_to_stop=True).pk == worker.pk
+        assert "with all that it has started" in command("stop", chief.pk)
+
+    def test_they_ask_which_and_go_on_with_those_that_are_there(self):
+        assert "No supervisor is alive" in str(refused("quiet", "--all"))
+        worker = rows.process(metadata=WORKER)
+        assert refused("stop").returncode == 2
+        assert refused("stop", worker.name, "--all").returncode == 2
+        assert "No live worker" in str(refused("quiet", "nobody", worker.name))
+        assert Tuning.objects.get().is_quiet
 
     def test_tune(self):
         worker = rows.process(metadata=WORKER)

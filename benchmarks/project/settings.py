@@ -2,8 +2,9 @@
 
 import os
 
+from benchmarks.dashboard import installation
 from benchmarks.systems import load
-from benchmarks.systems.base import REDIS, SQLITE, django_database
+from benchmarks.systems.base import DASHBOARD, REDIS, SQLITE, django_database
 
 SECRET_KEY = "not a secret: nothing is served"  # noqa: S105
 DEBUG = False
@@ -18,4 +19,7 @@ if _kind == REDIS:
 
 DATABASES = {"default": django_database(_url, _kind)}
 
-globals().update(load(os.environ["BENCH_SYSTEM"])().django_settings())
+_system = load(os.environ["BENCH_SYSTEM"])()
+globals().update(_system.django_settings())
+if _system.configuration == DASHBOARD:
+    globals().update(installation.settings(INSTALLED_APPS))

@@ -20,6 +20,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Self
 from urllib.parse import urlsplit
@@ -30,6 +31,9 @@ POSTGRESQL = "postgresql"
 MARIADB = "mariadb"
 SQLITE = "sqlite"
 REDIS = "redis"
+
+# The configuration of a project that has the admin.
+DASHBOARD = "dashboard"
 
 WARM_UP = 50
 BURST = 1_000
@@ -201,6 +205,8 @@ class DjangoSystem(System):
     """A system that lives in a Django project, `benchmarks/project`."""
 
     databases = (POSTGRESQL, MARIADB, SQLITE)
+    dashboard: ClassVar[str] = ""
+    """The module that fills and visits its pages in the admin, if it has any."""
 
     def __enter__(self) -> Self:
         import django
@@ -213,6 +219,18 @@ class DjangoSystem(System):
         from django.core.management import call_command
 
         call_command("migrate", verbosity=0)
+
+    def command_stock(self, count: int) -> None:
+        """Write so many jobs in all states, and what else its pages show."""
+        import_module(self.dashboard).stock(count)
+
+    def command_browse(self) -> dict[str, dict[str, float]]:
+        """Measure its pages."""
+        from benchmarks.dashboard.visits import visit
+
+        pages = import_module(self.dashboard)
+        pages.refresh()
+        return visit(pages.pages())
 
     def manage(self, *arguments: str) -> list[str]:
         """Return the command line of a management command."""

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from benchmarks.systems.base import BURST, Commands, Configuration
+from benchmarks.systems.base import BURST, DASHBOARD, Commands, Configuration
 from benchmarks.systems.copies import NEW_UUID, renumbered, replicate
 from benchmarks.systems.django_peers import DjangoPeer
 
@@ -16,6 +16,7 @@ class DjQueue(DjangoPeer):
     """dj-queue by its command, which forks workers."""
 
     name = "dj-queue"
+    dashboard = "benchmarks.dashboard.theirs"
     fills_deep = True
     configurations = {
         "default": Configuration("1 process × 3 threads", jobs=3_000),
@@ -24,6 +25,7 @@ class DjQueue(DjangoPeer):
             jobs=15_000,
             options={"processes": 2, "threads": 8, "prefetch_multiplier": 8},
         ),
+        DASHBOARD: Configuration("its pages in the admin"),
     }
 
     def django_settings(self) -> dict[str, Any]:

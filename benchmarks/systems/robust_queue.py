@@ -5,6 +5,7 @@ from typing import Any
 
 from benchmarks.systems.base import (
     BURST,
+    DASHBOARD,
     POSTGRESQL,
     Commands,
     Configuration,
@@ -20,6 +21,7 @@ class RobustQueue(DjangoSystem):
     """Ours. What a configuration's options hold goes into the setting ROBUST_QUEUE."""
 
     name = "robust-queue"
+    dashboard = "benchmarks.dashboard.ours"
     fills_deep = True
     configurations = {
         "default": Configuration(
@@ -42,6 +44,7 @@ class RobustQueue(DjangoSystem):
             "1 process × 3 threads, a recurring task",
             options={"task_modules": [RECURRING]},
         ),
+        DASHBOARD: Configuration("its pages in the admin"),
         # Not for comparison: what the workloads of our own need.
         "20 threads": Configuration(
             "1 process × 20 threads",

@@ -1,4 +1,4 @@
-"""Supervisors for the demonstration, started as an operator would start them."""
+"""Processes of the demonstration, started as an operator would start them."""
 
 import os
 import signal
@@ -9,25 +9,50 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from robust_queue.models import Process
+from robust_queue.processes.isolation.kernel import hear_of_parent
 
 MANAGE = Path(__file__).resolve().parents[2] / "manage.py"
 SECONDS_TO_STOP = 30
 
 
-class Supervisor:
-    """``manage.py robust_queue`` in a process of its own."""
+class Managed:
+    """A command of ``manage.py`` in a process of its own.
 
-    def __init__(self, *arguments: str, log: Path) -> None:
+    In a group of its own as well: Ctrl-C is for the demonstration, which then stops
+    everybody in turn.
+    """
+
+    def __init__(self, *command: str, log: Path) -> None:
+        self.log = log
+        parent = os.getpid()
         with log.open("w") as output:
             self._process = subprocess.Popen(  # noqa: S603
-                [sys.executable, MANAGE, "robust_queue", "--pidfile", "", *arguments],
+                [sys.executable, MANAGE, *command],
+                stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
+                process_group=0,
+                preexec_fn=lambda: _outlive_nobody(parent),  # noqa: PLW1509
             )
 
     @property
     def is_running(self) -> bool:
         return self._process.poll() is None
+
+    def wait(self, seconds: float) -> int:
+        return self._process.wait(seconds)
+
+    def stop(self) -> None:
+        if self.is_running:
+            self._process.terminate()
+        self._process.wait(SECONDS_TO_STOP)
+
+
+class Supervisor(Managed):
+    """``manage.py robust_queue``, and what it has started."""
+
+    def __init__(self, *arguments: str, log: Path) -> None:
+        super().__init__("robust_queue", "--pidfile", "", *arguments, log=log)
 
     def workers(self) -> list[Process]:
         """Its workers, as they have registered themselves."""
@@ -48,14 +73,6 @@ class Supervisor:
             return True
         return False
 
-    def wait(self, seconds: float) -> int:
-        return self._process.wait(seconds)
-
-    def stop(self) -> None:
-        if self.is_running:
-            self._process.terminate()
-        self._process.wait(SECONDS_TO_STOP)
-
 
 @contextmanager
 def running(*arguments: str, log: Path) -> Iterator[Supervisor]:
@@ -65,3 +82,11 @@ def running(*arguments: str, log: Path) -> Iterator[Supervisor]:
         yield supervisor
     finally:
         supervisor.stop()
+
+
+def _outlive_nobody(parent: int) -> None:
+    """Be told to stop when the demonstration is killed (Linux)."""
+    hear_of_parent(signal.SIGTERM)
+    # It may have died before that was asked for, and nobody would tell any more.
+    if os.getppid() != parent:
+        os._exit(1)

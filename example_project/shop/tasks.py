@@ -168,6 +168,26 @@ def call_courier(parcel: int) -> str:
     return f"parcel {parcel} is announced"
 
 
+@task(concurrency=Concurrency(key="warehouse"))
+async def count_warehouse(hall: int, minutes: int) -> str:
+    """Takes its time. The next hall waits until this one is counted."""
+    await asyncio.sleep(60 * minutes)
+    return f"hall {hall}"
+
+
+@task(queue_name="reports")
+def print_catalogue(minutes: int) -> str:
+    """The press does not hear that it is told to stop."""
+    time.sleep(60 * minutes)
+    return "printed"
+
+
+@task(queue_name="letters")
+def write_letter(name: str) -> str:
+    """By hand. In the demonstration nobody serves this queue."""
+    return f"Dear {name}, ..."
+
+
 @recurring(schedule="0 3 * * *", key="tidy up", timezone="Europe/Madrid")
 @task(queue_name="reports")
 def forget_old_carts() -> str:

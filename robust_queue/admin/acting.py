@@ -1,8 +1,9 @@
 """What the actions of the lists do: to the rows that were ticked, or to all that match.
 
 One verb of the lifecycle does both, in batches. A request has to end some time, and the
-list has counted only so far: so a large number is asked about first, and what takes too
-long stops between two batches and says so.
+list has counted only so far: so a large number is asked about first. Where a search can
+tell which jobs are meant, many are left to dispatchers. Else what takes too long stops
+between two batches and says so.
 """
 
 import time
@@ -24,12 +25,16 @@ from django.utils.translation import gettext_lazy, ngettext_lazy
 from robust_queue.lifecycle.cancel import cancel_matching
 from robust_queue.lifecycle.discard import discard_matching
 from robust_queue.lifecycle.retry import retry_matching
+from robust_queue.lifecycle.run_now import run_now_matching
+from robust_queue.lifecycle.search import JobSearch
+from robust_queue.lifecycle.search_words import SearchError
 from robust_queue.lifecycle.selection import TABLES, Tally, count
 from robust_queue.models import Job
 
 from .base import REACH, JobRowAdmin, record
 from .databases import database_of
 from .display import STATES
+from .requesting import AT_ONCE, ask_for
 
 PATIENCE = 20.0  # seconds: servers in front of Django rarely have more than thirty
 
@@ -39,6 +44,7 @@ STATE_OF = {table: state for state, table in TABLES.items()}
 class Deed(NamedTuple):
     """What is done to jobs, and what is said about it."""
 
+    verb: str
     matching: Callable[..., Tally]
     flag: int  # what becomes of the row, as the log of the admin has it
     note: Promise | str
@@ -47,6 +53,7 @@ class Deed(NamedTuple):
 
 
 RETRY = Deed(
+    "retry",
     retry_matching,
     CHANGE,
     gettext_lazy("Retried."),
@@ -54,6 +61,7 @@ RETRY = Deed(
     ngettext_lazy("Retry %d job?", "Retry all %d jobs that match?"),
 )
 DISCARD = Deed(
+    "discard",
     discard_matching,
     DELETION,
     "",
@@ -63,6 +71,7 @@ DISCARD = Deed(
 
 
 CANCEL = Deed(
+    "cancel",
     cancel_matching,
     CHANGE,
     gettext_lazy("Cancelled."),
@@ -70,6 +79,16 @@ CANCEL = Deed(
         "%d job cancelled, or asked to end.", "%d jobs cancelled, or asked to end."
     ),
     ngettext_lazy("Cancel %d job?", "Cancel all %d jobs that match?"),
+)
+
+
+RUN_NOW = Deed(
+    "run_now",
+    run_now_matching,
+    CHANGE,
+    gettext_lazy("Made due."),
+    ngettext_lazy("%d job is due now.", "%d jobs are due now."),
+    ngettext_lazy("Run %d job now?", "Run all %d jobs that match now?"),
 )
 
 
@@ -110,6 +129,8 @@ class ActingAdmin(JobRowAdmin):
             number = count(database, wanted)
             if number > REACH:
                 return self._ask(deed, request, number)
+        if is_about_all and (search := self._search(request, wanted)):
+            return ask_for(request, deed.verb, search, self.admin_site)
         ticked = [] if is_about_all else _named(rows)
         patience = Patience()
         tally = deed.matching(database, wanted, on_progress=patience)
@@ -119,6 +140,17 @@ class ActingAdmin(JobRowAdmin):
         level = messages.WARNING if patience.is_over else messages.SUCCESS
         self.message_user(request, account_of(deed, tally, patience), level)
         return None
+
+    def _search(self, request: HttpRequest, wanted: Listed) -> JobSearch | None:
+        """What finds them, if they are too many to be waited for.
+
+        A filter that a search cannot express, such as one for dates, keeps it here.
+        """
+        search = _search_in(request, wanted.state)
+        rows = wanted.listed.order_by().values("pk")
+        if search is None or rows[: AT_ONCE + 1].count() <= AT_ONCE:
+            return None
+        return search
 
     def _ask(self, deed: Deed, request: HttpRequest, number: int) -> HttpResponse:
         context = {
@@ -162,6 +194,23 @@ class CancellableAdmin(ActingAdmin):
         self, request: HttpRequest, rows: QuerySet[Any]
     ) -> HttpResponse | None:
         return self.act(CANCEL, request, rows)
+
+
+# What a list is filtered by, and what a search calls it.
+_NAMES = {"queue": "queue", "kind": "kind", "exception": "error", "q": "text"}
+_PAGE = "p"
+
+
+def _search_in(request: HttpRequest, state: str) -> JobSearch | None:
+    asked = {name: str(value).strip() for name, value in request.GET.items()}
+    given = {name for name, value in asked.items() if value} - {_PAGE}
+    if given - _NAMES.keys():
+        return None
+    named: dict[str, Any] = {_NAMES[name]: asked[name] for name in given}
+    try:
+        return JobSearch(state=state, **named)
+    except SearchError:
+        return None
 
 
 def _action_in(request: HttpRequest) -> str:

@@ -9,13 +9,13 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.admin.views.main import ChangeList
 from django.core.paginator import Paginator
 from django.db.models import Model, Q, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy as _
 
 from robust_queue.models import Job
 
-from . import display, permissions, redaction
+from . import display, navigation, permissions, redaction
 from .databases import database_of
 
 # As many rows as a list counts, shows and acts on. Who looks for more narrows it down.
@@ -52,8 +52,12 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     id_lookups: Sequence[str] = ()
     name_lookups: Sequence[str] = ()
 
+    # Does it stand in the index? Tables as they are would crowd it.
+    is_in_index = False
+
     class Media:
         css = {"all": ["robust_queue/admin.css"]}
+        js = ["robust_queue/live.js"]
 
     def has_add_permission(self, request: HttpRequest, *args: Any) -> bool:
         return False
@@ -83,6 +87,29 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
     def has_manage_permission(self, request: HttpRequest) -> bool:
         return permissions.may_do(request, permissions.MANAGE)
+
+    def get_model_perms(self, request: HttpRequest) -> dict[str, bool]:
+        return super().get_model_perms(request) if self.is_in_index else {}
+
+    def frame(self, request: HttpRequest) -> dict[str, Any]:
+        """What stands around its pages."""
+        return navigation.frame(self.admin_site, request, str(self.opts.model_name))
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        framed = {**self.frame(request), **(extra_context or {})}
+        return super().changelist_view(request, framed)
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> Any:
+        framed = {**self.frame(request), **(extra_context or {})}
+        return super().changeform_view(request, object_id, form_url, framed)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).using(database_of(request))

@@ -121,7 +121,15 @@ def block(text: str) -> SafeString | str:
             "… %(count)d more character", "… %(count)d more characters", left_out
         )
         text = f"{text[:SHOWN_LENGTH]}\n{rest % {'count': left_out}}"
-    return format_html('<pre class="rqueue-text">{}</pre>', text)
+    # To be reached by keyboard: it scrolls.
+    return format_html(
+        '<pre class="rqueue-text" tabindex="0">{}</pre>', _sendable(text)
+    )
+
+
+def _sendable(text: str) -> str:
+    """JSON may escape half a pair of surrogates, which no page can be encoded with."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def arguments(text: str, task_path: str, *, openly: bool = False) -> SafeString | str:

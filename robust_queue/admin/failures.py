@@ -17,6 +17,7 @@ from robust_queue.lifecycle.failures import (
     count_up_to,
     failures,
 )
+from robust_queue.lifecycle.search import JobSearch
 from robust_queue.lifecycle.selection import KINDS
 from robust_queue.models import FailedExecution
 from robust_queue.models.attempts import KINDS as LABELS
@@ -28,6 +29,7 @@ from .databases import database_of
 from .pages import PageAdmin
 from .permissions import may_look
 from .redaction import sees_contents
+from .requesting import AT_ONCE, ask_for
 
 _LABELS: dict[str, Any] = dict(LABELS)
 _WORDS = {kind.value: word for word, kind in KINDS.items()}
@@ -84,13 +86,24 @@ class FailuresAdmin(PageAdmin):
     ) -> HttpResponse:
         if not is_allowed:
             raise PermissionDenied
-        patience = Patience()
         database = database_of(request)
+        if search := self._search(request, alike):
+            return ask_for(request, deed.verb, search, self.admin_site)
+        patience = Patience()
         tally = deed.matching(database, alike, on_progress=patience)
         sum_up(request, deed, FailedExecution, tally, _query(alike))
         level = messages.WARNING if patience.is_over else messages.SUCCESS
         self.message_user(request, account_of(deed, tally, patience), level)
         return HttpResponseRedirect(request.get_full_path())
+
+    def _search(self, request: HttpRequest, alike: Fingerprint) -> JobSearch | None:
+        """What finds the group, if that is too large to be waited for."""
+        database, kind = database_of(request), _WORDS.get(alike.kind)
+        # A kind that only a later version knows cannot be searched by.
+        if kind is None or count_up_to(database, alike, AT_ONCE + 1) <= AT_ONCE:
+            return None
+        path, error = alike.task_path, alike.exception_class
+        return JobSearch(state="failed", task=path, error=error, kind=kind)
 
     def _ask(self, request: HttpRequest, alike: Fingerprint) -> HttpResponse:
         number = count_up_to(database_of(request), alike, REACH)

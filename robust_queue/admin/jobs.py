@@ -1,21 +1,25 @@
-"""Jobs and their earlier attempts."""
+"""Jobs: their list, and the page of each."""
 
 from typing import Any, cast
 
 from django.contrib import admin
 from django.contrib.admin.views.main import ChangeList
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext_lazy as _
 
+from robust_queue.lifecycle.search import with_text
 from robust_queue.lifecycle.why import why_not_running
 from robust_queue.models import Attempt, IsolatedRun, Job
 from robust_queue.models.jobs import JobQuerySet
 
-from . import display, job_timeline, jobs_list, redaction
-from .base import JobRowAdmin, ReadOnlyAdmin
+from . import display, job_failures, job_record, job_timeline, jobs_list, redaction
+from .bulk import BulkAdmin
 from .databases import database_of, home_of
+from .job_actions import JobPageAdmin
+from .job_deeds import do_and_tell, ticked, verbs_for
 from .jobs_filter import JobsFilter
+from .tabs import STATE
 
 
 class PastInline(admin.TabularInline):  # type: ignore[type-arg]
@@ -64,9 +68,10 @@ class IsolatedRunInline(PastInline):
 
 
 @admin.register(Job)
-class JobAdmin(ReadOnlyAdmin):
+class JobAdmin(BulkAdmin, JobPageAdmin):
     """What was asked for, and where it stands."""
 
+    is_in_index = True
     list_display = [
         "task",
         "shown_state",
@@ -95,6 +100,7 @@ class JobAdmin(ReadOnlyAdmin):
         "execution",
         "timeline",
         "reasons",
+        "errors",
         "shown_arguments",
         "queue_name",
         "priority",
@@ -105,12 +111,16 @@ class JobAdmin(ReadOnlyAdmin):
         "enqueued_at",
         "run_after",
         "shown_metadata",
+        "record",
     ]
     readonly_fields = [
         *("id", "execution", "timeline", "reasons", "keys", "recurring"),
-        *("shown_arguments", "shown_metadata"),
+        *("errors", "shown_arguments", "shown_metadata", "record"),
     ]
     inlines = [AttemptInline, IsolatedRunInline]
+    actions: Any = (
+        *("retry_selected", "run_selected", "cancel_selected", "discard_selected"),
+    )
 
     def get_queryset(self, request: HttpRequest) -> JobQuerySet:
         jobs: Any = super().get_queryset(request)
@@ -123,7 +133,37 @@ class JobAdmin(ReadOnlyAdmin):
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
         by_text = jobs_list.may_search_arguments(request)
-        return jobs_list.found(queryset, search_term, by_text=by_text), False
+        return with_text(queryset, search_term, in_arguments=by_text), False
+
+    def get_actions(self, request: HttpRequest, action_location: Any = None) -> Any:
+        """Only what can be done to jobs under this tab."""
+        told = {"action_location": action_location} if action_location else {}
+        found = super().get_actions(request, **told)
+        verbs = verbs_for(request, _state_in(request))
+        return {k: v for k, v in found.items() if _VERB_OF.get(k) in verbs}
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        ways = self.bulk_ways(request, _state_in(request))
+        extra = {"bulk_ways": ways, **(extra_context or {})}
+        return super().changelist_view(request, extra)
+
+    @admin.action(description=_("Retry selected jobs"), permissions=["retry"])
+    def retry_selected(self, request: HttpRequest, jobs: QuerySet[Any]) -> None:
+        do_and_tell(request, jobs.db, "retry", ticked(request, jobs.db))
+
+    @admin.action(description=_("Run selected jobs now"), permissions=["run"])
+    def run_selected(self, request: HttpRequest, jobs: QuerySet[Any]) -> None:
+        do_and_tell(request, jobs.db, "run_now", ticked(request, jobs.db))
+
+    @admin.action(description=_("Cancel selected jobs"), permissions=["cancel"])
+    def cancel_selected(self, request: HttpRequest, jobs: QuerySet[Any]) -> None:
+        do_and_tell(request, jobs.db, "cancel", ticked(request, jobs.db))
+
+    @admin.action(description=_("Discard selected jobs"), permissions=["discard"])
+    def discard_selected(self, request: HttpRequest, jobs: QuerySet[Any]) -> None:
+        do_and_tell(request, jobs.db, "discard", ticked(request, jobs.db))
 
     @admin.display(description=_("task"))
     def task(self, job: Job) -> Any:
@@ -186,55 +226,25 @@ class JobAdmin(ReadOnlyAdmin):
     def shown_metadata(self, job: Job) -> Any:
         return display.structure(job.metadata, openly=redaction.is_open(job))
 
-
-@admin.register(Attempt)
-class AttemptAdmin(JobRowAdmin):
-    """Failed attempts that another one followed."""
-
-    list_display = [
-        "task",
-        "attempts",
-        "kind",
-        "exception_class",
-        "worker_id",
-        "started_at",
-        "finished_at",
-        "job_id",
-    ]
-    wide_columns = (*JobRowAdmin.wide_columns, "message", "traceback")
-    ordering = ["-pk"]
-    fields = [
-        "job_link",
-        "task",
-        "attempts",
-        "worker_id",
-        "started_at",
-        "finished_at",
-        "kind",
-        "exception_class",
-        "shown_message",
-        "shown_traceback",
-    ]
-    readonly_fields = ["job_link", "task", "shown_message", "shown_traceback"]
-
-
-@admin.register(IsolatedRun)
-class IsolatedRunAdmin(JobRowAdmin):
-    """Tasks in processes of their own: where, since when, and what they wrote."""
-
-    list_display = [
-        *("task", "attempts", "node", "pid", "started_at", "finished_at", "exit"),
-        "job_id",
-    ]
-    wide_columns = (*JobRowAdmin.wide_columns, "output")
-    ordering = ["-pk"]
-    fields = [
-        *("job_link", "task", "attempts", "node", "pid"),
-        *("reserved_at", "started_at", "finished_at", "exit", "shown_output"),
-    ]
-    readonly_fields = ["job_link", "task", "shown_output"]
-
-    @admin.display(description=_("output"))
+    @admin.display(description=_("what went wrong"))
     @redaction.concealed
-    def shown_output(self, run: IsolatedRun) -> Any:
-        return display.block(run.output)
+    def errors(self, job: Job) -> Any:
+        return job_failures.failures(job)
+
+    @admin.display(description=_("record"))
+    def record(self, job: Job) -> Any:
+        return job_record.record(job)
+
+
+_VERB_OF = {
+    "retry_selected": "retry",
+    "run_selected": "run_now",
+    "cancel_selected": "cancel",
+    "discard_selected": "discard",
+}
+
+
+def _state_in(request: HttpRequest) -> str:
+    """The state that all jobs of the list have, as far as its address tells."""
+    implied = "failed" if request.GET.get("error") else ""
+    return request.GET.get(STATE) or implied

@@ -1,12 +1,11 @@
 """The list of jobs: its pages, its search, and what its columns show."""
 
-import json
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.core.paginator import Paginator
-from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.formats import date_format
@@ -15,14 +14,15 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from robust_queue.lifecycle import redact
+from robust_queue.lifecycle.search import TABLE_OF, JobSearch, bounded
 from robust_queue.models import Job
 
 from . import display
 from .base import REACH, LeanChangeList
 from .jobs_filter import JobsFilter
-from .keyset import NEWER, OLDER, Book, Page, Place, bounded, id_in
+from .keyset import NEWER, OLDER, Book, Page, Place
 from .redaction import sees_all, sees_contents
-from .tabs import LABELS, TABLE_OF, Tab, counts_of_states, shown_count, tabs
+from .tabs import LABELS, Tab, counts_of_states, shown_count, tabs
 
 SEARCH_HELP = {
     True: _(
@@ -85,6 +85,11 @@ class JobChangeList(LeanChangeList):
         return spec  # type: ignore[no-any-return]
 
     @property
+    def search(self) -> JobSearch:
+        """All that is asked for, also by the field above the list."""
+        return replace(self.filter.search, text=self.query.strip() or None)
+
+    @property
     def addresses(self) -> dict[str, str]:
         """The ways to other pages, as far as there are any."""
         page = self.page
@@ -95,10 +100,7 @@ class JobChangeList(LeanChangeList):
     @property
     def stretch(self) -> int:
         """How many jobs a page looks through, if no index finds those it is for."""
-        term = self.query.strip()
-        is_search = bool(term) and id_in(term) is None
-        is_long = is_search or self.filter.is_unindexed
-        return REACH if is_long and not self.filter.finds_few else 0
+        return REACH if self.search.is_long else 0
 
     @property
     def shown_stretch(self) -> str:
@@ -131,19 +133,6 @@ class JobChangeList(LeanChangeList):
 def may_search_arguments(request: HttpRequest) -> bool:
     """A search would tell, guess by guess, what is redacted."""
     return sees_all(request) or (sees_contents(request) and not redact.is_on())
-
-
-def found(jobs: QuerySet[Any], term: str, *, by_text: bool) -> QuerySet[Any]:
-    """The job of that id, or those with that task, or with that in their arguments."""
-    term = term.strip()
-    identity = id_in(term)
-    if identity is not None:
-        return jobs.filter(pk=identity)
-    wanted = Q(task_path=term)
-    if by_text:
-        # As they are stored: in JSON, whose letters are all ASCII.
-        wanted |= Q(arguments__contains=json.dumps(term)[1:-1])
-    return jobs.filter(wanted) if term else jobs
 
 
 def execution_of(job: Job) -> Any:

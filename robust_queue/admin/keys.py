@@ -34,6 +34,7 @@ class KeyList(LeanChangeList):
 class SemaphoreAdmin(ReadOnlyAdmin):
     """The slots of each concurrency key."""
 
+    is_in_index = True
     list_display = [
         "shown_key",
         "slots",

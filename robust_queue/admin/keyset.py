@@ -5,15 +5,15 @@ The ten thousandth page costs as much as the first: no row is read to be passed 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 from uuid import UUID
 
 from django.db.models import QuerySet
 
+from robust_queue.lifecycle.search import Bounds, bounded, id_in
+
 OLDER = "older"
 NEWER = "newer"
-
-Bounds: TypeAlias = dict[str, UUID]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,18 +100,3 @@ class Book:
     def _from(self, place: Place, edge: UUID | None) -> list[Any]:
         rows = bounded(self.matching, place.bounds(edge), self.relation)
         return [*rows.order_by(place.order)[: self.size + 1]]
-
-
-def bounded(rows: QuerySet[Any], bounds: Bounds, relation: str = "") -> QuerySet[Any]:
-    """Rows within bounds, which a related row with the same key is told as well."""
-    if relation:
-        bounds = bounds | {f"{relation}__{each}": pk for each, pk in bounds.items()}
-    return rows.filter(**bounds)
-
-
-def id_in(text: str) -> UUID | None:
-    """The id that a text is, or None."""
-    try:
-        return UUID(text)
-    except ValueError:
-        return None

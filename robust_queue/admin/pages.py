@@ -8,6 +8,7 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 
 from .base import ReadOnlyAdmin
+from .live import is_wanted_in_part
 
 
 class PageAdmin(ReadOnlyAdmin):
@@ -18,6 +19,7 @@ class PageAdmin(ReadOnlyAdmin):
     """
 
     title: Any = ""
+    is_in_index = True
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(self.changelist_view)
@@ -48,11 +50,14 @@ class PageAdmin(ReadOnlyAdmin):
         """A template of this page, within the frame of the admin."""
         context = {
             **self.admin_site.each_context(request),
+            **self.frame(request),
             "title": title,
             "opts": self.opts,
             "media": self.media,
             **more,
         }
+        if is_wanted_in_part(request):
+            context["rqueue_frame"] = "admin/robust_queue/fragment.html"
         request.current_app = self.admin_site.name
         template = f"admin/robust_queue/{self.opts.model_name}/{name}.html"
         return TemplateResponse(request, template, context)

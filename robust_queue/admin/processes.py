@@ -5,6 +5,7 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import Exists, OuterRef, QuerySet, Subquery
 from django.http import HttpRequest
+from django.utils.formats import number_format
 from django.utils.translation import gettext_lazy as _
 
 from robust_queue.configuration import current
@@ -12,6 +13,15 @@ from robust_queue.models import Process
 
 from . import display, redaction
 from .base import ReadOnlyAdmin
+
+MEGABYTE = 1024 * 1024
+
+
+def memory_of(process: Process) -> str:
+    """What it told with its last heartbeat; nothing if it has told nothing."""
+    if process.memory is None:
+        return ""
+    return f"{number_format(process.memory / MEGABYTE, 0, force_grouping=True)} MB"
 
 
 @admin.register(Process)
@@ -26,6 +36,7 @@ class ProcessAdmin(ReadOnlyAdmin):
         "created_at",
         "hostname",
         "pid",
+        "shown_memory",
         "supervisor",
     ]
     list_filter = ["kind"]
@@ -41,11 +52,18 @@ class ProcessAdmin(ReadOnlyAdmin):
         "created_at",
         "hostname",
         "pid",
+        "shown_memory",
         "supervisor_link",
         "shown_metadata",
         "id",
     ]
-    readonly_fields = ["is_alive", "supervisor_link", "shown_metadata", "id"]
+    readonly_fields = [
+        "is_alive",
+        "shown_memory",
+        "supervisor_link",
+        "shown_metadata",
+        "id",
+    ]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         heard = Process.objects.heard_within(current().process_alive_threshold)
@@ -60,6 +78,10 @@ class ProcessAdmin(ReadOnlyAdmin):
     @admin.display(description=_("alive"), boolean=True)
     def is_alive(self, process: Any) -> bool:
         return bool(process.heard_lately)
+
+    @admin.display(description=_("memory"))
+    def shown_memory(self, process: Process) -> str:
+        return memory_of(process) or "-"
 
     @admin.display(description=_("supervisor"), empty_value="-")
     def supervisor(self, process: Any) -> Any:

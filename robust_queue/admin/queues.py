@@ -17,12 +17,13 @@ from django.utils.translation import gettext_lazy as _
 
 from robust_queue.compat import InvalidTask
 from robust_queue.lifecycle.discard import clear_queue
+from robust_queue.lifecycle.names import check_queue_name
 from robust_queue.lifecycle.pause import pause, resume
 from robust_queue.lifecycle.pause_task import resume_task
-from robust_queue.lifecycle.queues import QueueStatus, queue_in_full, queues
+from robust_queue.lifecycle.queues import queue_in_full
 from robust_queue.models import Job, Pause, TaskPause, Tuning
 
-from . import display
+from . import queue_rows
 from .acting import Patience
 from .base import ReadOnlyAdmin, record
 from .databases import database_of
@@ -90,7 +91,7 @@ class QueueAdmin(PageAdmin):
 
     def facts(self, request: HttpRequest) -> dict[str, Any]:
         return {
-            "rows": [_row(status) for status in queues(database_of(request))],
+            **queue_rows.facts(self.admin_site, request),
             "lengths": LENGTHS,
             "may_operate": self.has_pause_permission(request),
             "may_clear": self.has_discard_permission(request),
@@ -110,10 +111,11 @@ class QueueAdmin(PageAdmin):
         """Ask first, then do it for as long as a request may take."""
         if not self.has_discard_permission(request):
             raise PermissionDenied
-        if "confirmed" not in request.POST:
-            return self._ask(request, name)
         patience = Patience()
         try:
+            check_queue_name(name)
+            if "confirmed" not in request.POST:
+                return self._ask(request, name)
             done = clear_queue(database_of(request), name, on_progress=patience)
         except InvalidTask as problem:
             self.message_user(request, str(problem), messages.ERROR)
@@ -166,11 +168,6 @@ class PauseAdmin(ReadOnlyAdmin):
     ordering = ["queue_name"]
     fields = ["queue_name", "created_at", "until"]
     readonly_fields = ["created_at"]
-
-
-def _row(status: QueueStatus) -> dict[str, Any]:
-    latency = display.duration(status.latency) if status.ready else ""
-    return {"queue": status, "latency": latency}
 
 
 @admin.register(TaskPause)

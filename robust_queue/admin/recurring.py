@@ -7,33 +7,30 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.contrib import admin, messages
-from django.contrib.admin.utils import display_for_value
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
-from django.utils.text import Truncator
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from robust_queue.exceptions import RecurringTaskError
 from robust_queue.lifecycle.timetable import schedule
-from robust_queue.models import Job, RecurringExecution, RecurringTask
+from robust_queue.models import RecurringExecution, RecurringTask
 from robust_queue.models.recurring import Outcome
 
 from . import display, redaction
-from .base import ReadOnlyAdmin
 from .databases import database_of
 from .permissions import may_edit, may_look
 from .recurring_form import LIST_OF_ZONES, RecurringForm, zone_names
+from .recurring_history import MarkedChangeList, marks
 from .recurring_orders import ORDER_PAGE, OrderedAdmin
 from .recurring_page import (
     STATES,
     in_its_zone,
     in_words,
     page_of,
-    remark,
     runs_of,
     zone_of,
 )
@@ -50,6 +47,7 @@ _ORIGIN = ["static", "declared_at", "retired_at"]
 class RecurringTaskAdmin(OrderedAdmin):
     """What runs again and again, and the form to have more of it."""
 
+    is_in_index = True
     form = RecurringForm
     list_display = [
         "key",
@@ -104,6 +102,9 @@ class RecurringTaskAdmin(OrderedAdmin):
 
     # ── The list ───────────────────────────────────────────────────────────────
 
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> Any:
+        return MarkedChangeList
+
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         past = RecurringExecution.objects.filter(task_key=OuterRef("key"))
         latest = past.order_by("-run_at").values("outcome")[:1]
@@ -137,7 +138,7 @@ class RecurringTaskAdmin(OrderedAdmin):
     @admin.display(description=_("last outcome"))
     def last_outcome(self, row: Any) -> Any:
         labels: dict[Any, Any] = dict(Outcome.choices)
-        return labels.get(row.outcome)
+        return format_html("{} {}", labels.get(row.outcome) or "-", marks(row.latest))
 
     @admin.display(description=_("arguments"))
     @redaction.concealed
@@ -155,6 +156,7 @@ class RecurringTaskAdmin(OrderedAdmin):
             context |= {"zones": zone_names(), "list_of_zones": LIST_OF_ZONES}
         if row is not None:
             context["page"] = page_of(row, self.admin_site)
+            context["page"]["marks"] = marks(context["page"]["latest"])
             context["page"]["notes"] += self._refusals(request, row)
             context["urls"] = dict(self._ways_on(request, row))
         return super().render_change_form(request, context, *args, **kwargs)
@@ -227,65 +229,3 @@ def _breakable(zone: str) -> SafeString:
     """The name of a time zone, which may be broken where a column is narrow."""
     parts = ((part,) for part in zone.split("/"))
     return format_html_join(SafeString("/<wbr>"), "{}", parts)
-
-
-@admin.register(RecurringExecution)
-class RecurringExecutionAdmin(ReadOnlyAdmin):
-    """What has become of each instant."""
-
-    list_display = [
-        "task_key",
-        "run_at",
-        "shown_outcome",
-        "shown_duration",
-        "summary",
-        "job_link",
-    ]
-    list_filter = ["outcome"]
-    id_lookups = ("job_id",)
-    name_lookups = ("task_key",)
-    search_help_text = _("The id of a job, or the whole key of a recurring task.")
-    ordering = ["-pk"]
-    fields = [
-        "task_key",
-        "run_at",
-        "shown_outcome",
-        "shown_remark",
-        "started_at",
-        "finished_at",
-        "shown_duration",
-        "job_link",
-        "created_at",
-    ]
-    readonly_fields = [
-        "shown_outcome",
-        "shown_remark",
-        "shown_duration",
-        "job_link",
-        "created_at",
-    ]
-
-    @admin.display(description=_("outcome"))
-    def shown_outcome(self, row: RecurringExecution) -> Any:
-        if not row.by_hand:
-            return row.get_outcome_display()
-        by_hand = '{} <span class="rqueue-quiet">{}</span>'
-        return format_html(by_hand, row.get_outcome_display(), gettext("by hand"))
-
-    @admin.display(description=_("duration"))
-    def shown_duration(self, row: RecurringExecution) -> str:
-        return "" if row.duration is None else display.duration(row.duration)
-
-    @admin.display(description=_("reason"))
-    def shown_remark(self, row: RecurringExecution) -> str:
-        return remark(row, display_for_value(row.skipped_until, ""))
-
-    @admin.display(description=_("reason"))
-    def summary(self, row: RecurringExecution) -> str:
-        return Truncator(self.shown_remark(row)).chars(REASON_WIDTH)
-
-    @admin.display(description=_("job"))
-    def job_link(self, row: RecurringExecution) -> Any:
-        if row.job_id is None:
-            return "-"
-        return display.link(self.admin_site, Job, row.job_id, row.job_id)

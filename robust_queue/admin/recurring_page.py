@@ -76,12 +76,14 @@ def runs_of(row: RecurringTask) -> list[str]:
 
 def page_of(row: RecurringTask, site: AdminSite) -> dict[str, Any]:
     """What the page of a recurring task shows. One statement more."""
+    runs = _runs(row)
     told = {
         "state": STATES[row.state],
         "words": in_words(row),
         "zone": zone_of(row),
         "notes": list(_notes(row)),
-        "history": _history(row, site),
+        "latest": runs,
+        "history": [_entry(each, _clocks_of(row), site) for each in runs],
     }
     if row.state in {"active", "paused"}:
         try:
@@ -117,10 +119,9 @@ def _left_out(entry: RecurringExecution, until: str) -> Iterator[str]:
     yield _("(%(count)s until %(moment)s)") % {"count": count, "moment": until}
 
 
-def _history(row: RecurringTask, site: AdminSite) -> list[Entry]:
+def _runs(row: RecurringTask) -> list[RecurringExecution]:
     entries = RecurringExecution.objects.using(home_of(row)).filter(task_key=row.key)
-    zone = _clocks_of(row)
-    return [_entry(each, zone, site) for each in entries.order_by("-run_at")[:ENTRIES]]
+    return [*entries.order_by("-run_at")[:ENTRIES]]
 
 
 def _entry(entry: RecurringExecution, zone: tzinfo, site: AdminSite) -> Entry:

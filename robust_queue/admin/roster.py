@@ -1,27 +1,68 @@
 """The process tree: supervisors, those that they have started, and what these do."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
+from uuid import UUID
 
 from django.apps.registry import Apps
-from django.contrib import admin
+from django.contrib import admin, messages
+from django.contrib.admin.models import CHANGE
+from django.core.exceptions import PermissionDenied
 from django.db import models
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils.functional import Promise
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from robust_queue.exceptions import TuningError
+from robust_queue.lifecycle.quiet import (
+    process_named,
+    quiet_process,
+    stop_process,
+    wake_process,
+)
 from robust_queue.lifecycle.roster import Household, Member, roster
 from robust_queue.models import ClaimedExecution, Job, Process
 
 from . import display
+from .base import record
 from .databases import database_of
 from .pages import PageAdmin
 from .permissions import may_look
+from .processes import memory_of
 
 KINDS = {
     "Supervisor": _("supervisor"),
     "Worker": _("worker"),
     "Dispatcher": _("dispatcher"),
     "Scheduler": _("scheduler"),
+}
+
+
+class Button(NamedTuple):
+    """What it asks of a process, and what is said of a worker and of a supervisor."""
+
+    verb: Callable[[str, UUID | str], Process]
+    said: Promise
+    said_of_all: Promise
+
+
+BUTTONS = {
+    "quiet": Button(
+        quiet_process,
+        _("%s is asked to take nothing new."),
+        _("All workers of %s are asked to take nothing new."),
+    ),
+    "wake": Button(
+        wake_process,
+        _("%s is asked to go on."),
+        _("All workers of %s are asked to go on."),
+    ),
+    "stop": Button(
+        stop_process,
+        _("%s is asked to end when what it runs is over. It is replaced first."),
+        _("%s is asked to stop, with all that it has started."),
+    ),
 }
 
 
@@ -50,6 +91,35 @@ class ProcessTreeAdmin(PageAdmin):
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return may_look(request, Process)
 
+    def press(self, request: HttpRequest) -> HttpResponse:
+        if not self.has_manage_permission(request):
+            raise PermissionDenied
+        for label, button in BUTTONS.items():
+            if label in request.POST:
+                return self._press(request, label, button)
+        raise PermissionDenied
+
+    def _press(self, request: HttpRequest, label: str, button: Button) -> HttpResponse:
+        try:
+            found = process_named(database_of(request), request.POST[label])
+            is_chief = found.kind == "Supervisor"
+            if label == "stop" and is_chief and "confirmed" not in request.POST:
+                return self._ask(request, found)
+            button.verb(database_of(request), found.pk)
+        except TuningError as problem:
+            self.message_user(request, display.plain(str(problem)), messages.ERROR)
+        else:
+            said: Any = button.said_of_all if is_chief else button.said
+            record(request, [found], CHANGE, said % found.name)
+            self.message_user(request, said % display.plain(found.name))
+        return HttpResponseRedirect(request.get_full_path())
+
+    def _ask(self, request: HttpRequest, supervisor: Process) -> HttpResponse:
+        name = display.plain(supervisor.name)
+        question = _("Stop %s and all that it has started?") % name
+        context = {"supervisor": supervisor, "back": request.get_full_path()}
+        return self.page(request, "stop", question, context)
+
     def facts(self, request: HttpRequest) -> dict[str, Any]:
         found = roster(database_of(request))
         return {
@@ -57,6 +127,7 @@ class ProcessTreeAdmin(PageAdmin):
             "households": [self._household(each) for each in found.households],
             "orphans": [self._row(each) for each in found.orphans],
             "names_jobs": may_look(request, ClaimedExecution),
+            "may_manage": self.has_manage_permission(request),
         }
 
     def _household(self, household: Household) -> dict[str, Any]:
@@ -76,6 +147,7 @@ class ProcessTreeAdmin(PageAdmin):
             "kind": KINDS.get(process.kind, process.kind),
             "host": display.plain(process.hostname),
             "queues": [display.plain(each) for each in _queues(member)],
+            "memory": memory_of(process),
             "heard": display.duration(member.silent_for),
             "tuned": _tuned(member),
             "runs": [

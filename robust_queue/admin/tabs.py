@@ -7,8 +7,8 @@ from django.db.models import IntegerField, QuerySet, Subquery
 from django.utils.formats import number_format
 from django.utils.translation import gettext_lazy as _
 
-from robust_queue.lifecycle.selection import TABLES
-from robust_queue.models import FinishedExecution, Job
+from robust_queue.lifecycle.search import TABLE_OF
+from robust_queue.models import Job
 
 from .base import REACH
 
@@ -23,8 +23,6 @@ LABELS = {
     "failed": _("failed"),
     "finished": _("finished"),
 }
-
-TABLE_OF: dict[str, Any] = {**TABLES, "finished": FinishedExecution, "": Job}
 
 
 class Tab(NamedTuple):

@@ -1,15 +1,14 @@
 """Who is alive, who serves what, and what waits in vain."""
 
-import json
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from robust_queue.configuration import WorkerConfiguration, current
-from robust_queue.exceptions import ConfigurationError
+from robust_queue.configuration import current
 from robust_queue.lifecycle.queues import QueueStatus, queues
+from robust_queue.lifecycle.workers import WorkerStatus, status_of
 from robust_queue.models import FailedExecution, Process, ScheduledExecution
 
 from .findings import Finding, named
@@ -32,7 +31,9 @@ def examine(database: str) -> Iterator[Finding]:
     yield from _absent(alive)
     yield from _silent(processes.silent_for(threshold))
     statuses = [status for status in queues(database) if status.ready]
-    yield from _unserved(statuses, alive)
+    servers = [status_of(each, 0) for each in alive if each.kind == "Worker"]
+    yield from _unserved(statuses, servers)
+    yield from _left_by_the_quiet(statuses, servers)
     yield from _paused(statuses)
     yield from _overdue(database)
     yield from _failed(database)
@@ -57,9 +58,8 @@ def _silent(silent: QuerySet[Process]) -> Iterator[Finding]:
 
 
 def _unserved(
-    statuses: Sequence[QueueStatus], alive: Sequence[Process]
+    statuses: Sequence[QueueStatus], workers: Sequence[WorkerStatus]
 ) -> Iterator[Finding]:
-    workers = [_worker(each) for each in alive if each.kind == "Worker"]
     rows = tuple(
         _waiting(status)
         for status in statuses
@@ -70,12 +70,18 @@ def _unserved(
         yield Finding("problem", text, rows)
 
 
-def _worker(process: Process) -> WorkerConfiguration:
-    """What a worker told of itself; who tells nonsense is taken to serve everything."""
-    try:
-        return WorkerConfiguration(queues=json.loads(process.metadata)["queues"])
-    except (ValueError, TypeError, KeyError, ConfigurationError):
-        return WorkerConfiguration()
+def _left_by_the_quiet(
+    statuses: Sequence[QueueStatus], workers: Sequence[WorkerStatus]
+) -> Iterator[Finding]:
+    serving = {s: [w for w in workers if w.serves(s.name)] for s in statuses}
+    rows = tuple(
+        _waiting(status)
+        for status, found in serving.items()
+        if found and not status.is_paused and all(each.is_quiet for each in found)
+    )
+    if rows:
+        text = "Queues have ready jobs, and all workers that serve them are quiet."
+        yield Finding("warning", text, rows)
 
 
 def _paused(statuses: Sequence[QueueStatus]) -> Iterator[Finding]:

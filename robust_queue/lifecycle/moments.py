@@ -1,4 +1,4 @@
-"""Moments as the project stores them."""
+"""Moments as the project stores them, and as people are told of them."""
 
 from datetime import MAXYEAR, MINYEAR, UTC, datetime, timedelta
 
@@ -47,6 +47,12 @@ def in_future(until: datetime | timedelta) -> datetime:
     if moment <= now:
         raise ValueError(f"A moment in the future is needed, got {until!r}.")
     return moment
+
+
+def by_the_clock(moment: datetime) -> str:
+    """A moment by the clocks of whoever looks."""
+    local = timezone.localtime(moment) if timezone.is_aware(moment) else moment
+    return f"{local:%Y-%m-%d %H:%M:%S %Z}".rstrip()
 
 
 def _within_reach(moment: datetime) -> datetime:

@@ -73,7 +73,7 @@ def queue_names(database: str) -> list[str]:
     pauses = Pause.objects.using(database).filter(in_force(timezone.now()))
     paused = pauses.values_list("queue_name", flat=True)
     with_jobs = store_for(database).queue_names()
-    return sorted({*with_jobs, *paused, *_configured(database)})
+    return sorted({*with_jobs, *paused, *configured_names(database)})
 
 
 _OTHERS: Mapping[str, Any] = {
@@ -88,12 +88,12 @@ def _statuses(
 ) -> Iterator[QueueStatus]:
     now = timezone.now()
     ready = _ready(_rows(ReadyExecution, database, name), now)
-    paused = _paused(_rows(Pause, database, name).filter(in_force(now)))
+    paused = pauses_in_force(database, now, name)
     counts = {
         state: _counts(_rows(model, database, name))
         for state, model in (others or {}).items()
     }
-    named = _configured(database) if name is None else {name}
+    named = configured_names(database) if name is None else {name}
     for each in sorted(named.union(ready, paused, *counts.values())):
         numbers = {state: found.get(each, 0) for state, found in counts.items()}
         facts = {**ready.get(each, {}), **paused.get(each, {}), **numbers}
@@ -108,17 +108,23 @@ def _rows(model: Any, database: str, name: str | None) -> Any:
 def _ready(rows: Any, now: datetime) -> dict[str, dict[str, Any]]:
     by_queue = rows.values("queue_name").annotate(n=Count("pk"), at=Min("created_at"))
     return {
-        name: {
-            "ready": count,
-            "oldest_ready_at": oldest,
-            # Another machine's clock may be ahead of this one's.
-            "latency": max(now - oldest, NO_TIME),
-        }
+        name: what_waits(count, oldest, now)
         for name, count, oldest in by_queue.values_list("queue_name", "n", "at")
     }
 
 
-def _paused(pauses: Any) -> dict[str, dict[str, Any]]:
+def what_waits(ready: int, oldest: datetime, now: datetime) -> dict[str, Any]:
+    """So many are ready, and since then: as the status of a queue has it."""
+    # Another machine's clock may be ahead of this one's.
+    latency = max(now - oldest, NO_TIME)
+    return {"ready": ready, "oldest_ready_at": oldest, "latency": latency}
+
+
+def pauses_in_force(
+    database: str, now: datetime, name: str | None = None
+) -> dict[str, dict[str, Any]]:
+    """Since when, and until when, which queues are paused."""
+    pauses = _rows(Pause, database, name).filter(in_force(now))
     facts = pauses.values_list("queue_name", "created_at", "until")
     return {
         name: {"paused_at": since, "paused_until": until}
@@ -131,8 +137,14 @@ def _counts(rows: Any) -> dict[str, int]:
     return dict(by_queue.values_list("queue_name", "n"))
 
 
-def _configured(database: str) -> set[str]:
+def configured_names(database: str) -> set[str]:
     """Names that workers serve, or that an alias on this database accepts."""
     named = {name for each in current().effective_workers for name in each.patterns}
-    named.update(*(backend.queues for backend in backends_of(database)))
+    served = {name for name in named if queue_name_problem(name) is None}
+    return served | accepted_names(database)
+
+
+def accepted_names(database: str) -> set[str]:
+    """Names that an alias on this database accepts, where it does not accept all."""
+    named = {name for each in backends_of(database) for name in each.queues}
     return {name for name in named if queue_name_problem(name) is None}

@@ -7,16 +7,17 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, F, Window
+from django.db.models import Count, Exists, F, OuterRef, Window
 from django.db.models.functions import RowNumber
 from django.utils import timezone
 
 from robust_queue.configuration import current
 from robust_queue.fields import UtcField
-from robust_queue.models import ClaimedExecution, Process
+from robust_queue.models import ClaimedExecution, Process, Tuning
 from robust_queue.models.processes import DatabaseNow
 
 from .workers import WorkerStatus, status_of
@@ -44,9 +45,17 @@ class Member:
     process: Process
     silent_for: timedelta
     is_alive: bool
+    # What somebody has asked of it, whether or not it has heeded that yet.
+    is_asked_to_be_quiet: bool = False
+    is_asked_to_stop: bool = False
     # Of workers only.
     worker: WorkerStatus | None = None
     runs: Sequence[Run] = ()
+
+    @property
+    def is_quiet(self) -> bool:
+        """Does it take nothing new? A supervisor's workers read that by themselves."""
+        return self.worker.is_quiet if self.worker else self.is_asked_to_be_quiet
 
     @property
     def other_runs(self) -> int:
@@ -71,6 +80,17 @@ class Roster:
     orphans: Sequence[Member]
     # There are more processes than are told of.
     is_cut: bool = False
+
+    @property
+    def everybody(self) -> list[Member]:
+        """All of them, one after the other."""
+        told = [[each.supervisor, *each.members] for each in self.households]
+        return [*chain.from_iterable(told), *self.orphans]
+
+    @property
+    def workers(self) -> list[WorkerStatus]:
+        """Those that are alive."""
+        return [it.worker for it in self.everybody if it.is_alive and it.worker]
 
 
 def roster(database: str) -> Roster:
@@ -97,7 +117,12 @@ def _processes(database: str) -> list[Any]:
     rows: Any = Process.objects.using(database).order_by("-last_heartbeat_at")
     # The clock that heartbeats are written by.
     with_clock = rows.annotate(now=DatabaseNow(output_field=UtcField()))
-    return list(with_clock[: MOST_PROCESSES + 1])
+    asked = Tuning.objects.filter(pk=OuterRef("pk"))
+    with_orders = with_clock.annotate(
+        to_be_quiet=Exists(asked.filter(is_quiet=True)),
+        to_stop=Exists(asked.filter(is_to_stop=True)),
+    )
+    return list(with_orders[: MOST_PROCESSES + 1])
 
 
 def _claims(
@@ -122,12 +147,13 @@ def _claims(
 def _member(process: Any, claims: Sequence[tuple[Any, ...]]) -> Member:
     silent_for = max(process.now - process.last_heartbeat_at, NO_TIME)
     is_alive = silent_for <= current().process_alive_threshold
+    facts = process, silent_for, is_alive, process.to_be_quiet, process.to_stop
     if process.kind != "Worker":
-        return Member(process, silent_for, is_alive)
+        return Member(*facts)
     held = claims[0][-1] if claims else 0
     now = timezone.now()
     runs = [Run(job_id, path, _since(at, now)) for job_id, path, at, _ in claims]
-    return Member(process, silent_for, is_alive, status_of(process, held), runs)
+    return Member(*facts, status_of(process, held), runs)
 
 
 def _since(at: datetime, now: datetime) -> timedelta:

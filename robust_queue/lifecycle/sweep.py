@@ -10,10 +10,12 @@ from datetime import datetime, timedelta
 
 from django.utils import timezone
 
+from . import operations
 from .clear import Batch, walk
 from .history import complete_history
 from .instants import Instants
 from .keep import Rule, rules
+from .rollups import forget_old
 
 logger = logging.getLogger("robust_queue")
 
@@ -46,6 +48,7 @@ class Sweeps:
                 cleared += len(batch.cleared)
                 yield
         yield from self._instants.forget(now)
+        yield from forget_old(self._database, now)
         if cleared:
             logger.info("Cleared %s jobs that had ended.", f"{cleared:,}")
 
@@ -70,3 +73,5 @@ class Sweeps:
             self._begun = now
             self._marks.clear()
             self._instants.start_over()
+            # There are few, and nobody minds if they stay for a day longer.
+            operations.forget(self._database, now)

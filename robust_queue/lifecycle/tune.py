@@ -7,7 +7,7 @@ request to cancel a job, and goes on with other queues or threads.
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 from uuid import UUID
 
 from django.db import transaction
@@ -31,6 +31,7 @@ class Wish:
 
     threads: int | None = None
     queues: tuple[str, ...] = ()
+    is_quiet: bool = False
 
     def applied_to(self, configured: WorkerConfiguration) -> WorkerConfiguration:
         """The configuration with this changed; a ConfigurationError for nonsense."""
@@ -45,7 +46,11 @@ class Wish:
     @property
     def facts(self) -> dict[str, Any]:
         """As it is told in the row of a process; nothing if nothing is wished."""
-        given = {"threads": self.threads, "queues": list(self.queues)}
+        given = {
+            "threads": self.threads,
+            "queues": list(self.queues),
+            "quiet": self.is_quiet,
+        }
         return {name: value for name, value in given.items() if value}
 
     @property
@@ -54,7 +59,19 @@ class Wish:
 
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> Self:
-        return cls(facts.get("threads"), tuple(facts.get("queues", ())))
+        queues = tuple(facts.get("queues", ()))
+        return cls(facts.get("threads"), queues, facts.get("quiet") is True)
+
+
+class Orders(NamedTuple):
+    """What somebody has asked of a worker, and what of its whole household."""
+
+    # None if nobody has said anything: it goes on as it does.
+    wish: Wish | None = None
+    # Of the process itself, so that nobody inherits it.
+    is_to_stop: bool = False
+    is_household_quiet: bool = False
+    is_supervisor_to_stop: bool = False
 
 
 def tune(
@@ -76,15 +93,32 @@ def tune(
     found = worker(database, named)
     _check(found, threads, queues)
     change = _changing(threads, queues, reset=reset)
-    retried(database, lambda: _write(database, found, change))
+    change_wish(database, found, change)
     tell_of_tuning(database)
     return found
 
 
-def wish_for(database: str, process_id: UUID) -> Wish | None:
-    """What somebody wishes of this worker; None if nobody has said anything."""
-    row = Tuning.objects.using(database).filter(pk=process_id).first()
-    return None if row is None else _wish(row)
+def change_wish(
+    database: str, found: WorkerStatus, change: Callable[[Wish], Wish], **asked: bool
+) -> None:
+    """Write what is wished of a worker, starting from what it goes on with."""
+    retried(database, lambda: _write(database, found, change, asked))
+
+
+def orders_for(
+    database: str, process_id: UUID, supervisor_id: UUID | None = None
+) -> Orders:
+    """What is asked of this worker, in one statement."""
+    ids = [process_id] if supervisor_id is None else [process_id, supervisor_id]
+    rows = Tuning.objects.using(database).in_bulk(ids)
+    own = rows.get(process_id)
+    chief = None if supervisor_id is None else rows.get(supervisor_id)
+    return Orders(
+        None if own is None else _wish(own),
+        own is not None and own.is_to_stop,
+        chief is not None and chief.is_quiet,
+        chief is not None and chief.is_to_stop,
+    )
 
 
 def forget_wishes(database: str) -> int:
@@ -123,25 +157,37 @@ def _changing(
     threads: int | None, queues: Sequence[str] | None, *, reset: bool
 ) -> Callable[[Wish], Wish]:
     def change(before: Wish) -> Wish:
-        kept = Wish() if reset else before
-        return Wish(
-            kept.threads if threads is None else threads,
-            kept.queues if queues is None else tuple(queues),
+        kept = Wish(is_quiet=before.is_quiet) if reset else before
+        return replace(
+            kept,
+            threads=kept.threads if threads is None else threads,
+            queues=kept.queues if queues is None else tuple(queues),
         )
 
     return change
 
 
-def _write(database: str, found: WorkerStatus, change: Callable[[Wish], Wish]) -> None:
+def _write(
+    database: str,
+    found: WorkerStatus,
+    change: Callable[[Wish], Wish],
+    asked: Mapping[str, bool],
+) -> None:
     tunings = Tuning.objects.using(database)
     with transaction.atomic(using=database):
         row = tunings.select_for_update().filter(pk=found.id).first()
         # Without a row it may go on with what was wished of the one before it.
         before = Wish.of(found.tuned) if row is None else _wish(row)
         after = change(before)
-        values = {"threads": after.threads, "queues": ",".join(after.queues)}
+        values = {
+            "threads": after.threads,
+            "queues": ",".join(after.queues),
+            "is_quiet": after.is_quiet,
+            **asked,
+        }
         tunings.update_or_create(pk=found.id, defaults=values)
 
 
 def _wish(row: Tuning) -> Wish:
-    return Wish(row.threads, tuple(filter(None, row.queues.split(","))))
+    queues = tuple(filter(None, row.queues.split(",")))
+    return Wish(row.threads, queues, row.is_quiet)

@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from robust_queue import registry
-from robust_queue.configuration import WorkerConfiguration, current
+from robust_queue.configuration import current
 from robust_queue.flow.keys import split
 from robust_queue.models import (
     Cancellation,
@@ -30,6 +30,7 @@ from robust_queue.models import (
 )
 from robust_queue.models.queues import in_force
 
+from .moments import by_the_clock
 from .selection import standing
 from .workers import WorkerStatus, workers
 
@@ -64,12 +65,12 @@ def why_not_running(database: str, job: Job) -> list[Reason]:
 
 def _finished(database: str, job: Job) -> Iterator[Reason]:
     at = job.finished_execution.finished_at
-    yield Reason(_("It has succeeded, at %s.") % _told(at))
+    yield Reason(_("It has succeeded, at %s.") % by_the_clock(at))
 
 
 def _failed(database: str, job: Job) -> Iterator[Reason]:
     failure = job.failed_execution
-    at = _told(failure.finished_at)
+    at = by_the_clock(failure.finished_at)
     kind = failure.get_kind_display()
     yield Reason(
         _("It has failed for good, at %(at)s (%(kind)s): %(error)s.")
@@ -91,9 +92,11 @@ def _scheduled(database: str, job: Job) -> Iterator[Reason]:
     row = job.scheduled_execution
     at, now = row.scheduled_at, timezone.now()
     if at > now:
-        yield Reason(_("It is to run at %s, not before.") % _told(at))
+        yield Reason(_("It is to run at %s, not before.") % by_the_clock(at))
     else:
-        yield Reason(_("It was due at %s, and has not been made ready.") % _told(at))
+        yield Reason(
+            _("It was due at %s, and has not been made ready.") % by_the_clock(at)
+        )
         yield from _without("Dispatcher", database)
     if row.attempts:
         count = row.attempts
@@ -154,12 +157,16 @@ def _holders(database: str, semaphore: Semaphore) -> dict[UUID, str]:
 def _ready(database: str, job: Job) -> Iterator[Reason]:
     yield from _paused(database, job)
     alive = workers(database)
-    serving = [each for each in alive if _serves(each, job.queue_name)]
+    serving = [each for each in alive if each.serves(job.queue_name)]
     if not serving:
         yield _unserved(alive, job.queue_name)
         return
+    quiet = [each for each in serving if each.is_quiet]
+    if quiet:
+        yield _quiet(quiet, job.queue_name, are_all=len(quiet) == len(serving))
+    serving = [each for each in serving if not each.is_quiet]
     busy = [each for each in serving if each.busy >= each.threads]
-    if len(busy) == len(serving):
+    if serving and len(busy) == len(serving):
         told = ngettext(
             "%(count)d worker serves its queue, and has as many jobs as threads.",
             "%(count)d workers serve its queue, and have as many jobs as threads.",
@@ -176,9 +183,16 @@ def _unserved(alive: list[WorkerStatus], queue: str) -> Reason:
     return Reason(told % queue, "queue", queue)
 
 
-def _serves(worker: WorkerStatus, queue: str) -> bool:
-    # Who tells nothing of its queues is taken to serve all of them.
-    return WorkerConfiguration(queues=worker.queues or ("*",)).serves(queue)
+def _quiet(quiet: list[WorkerStatus], queue: str, *, are_all: bool) -> Reason:
+    if are_all:
+        told = _("The workers that serve its queue are quiet: they take nothing new.")
+    else:
+        told = ngettext(
+            "%(count)d of the workers that serve its queue is quiet.",
+            "%(count)d of the workers that serve its queue are quiet.",
+            len(quiet),
+        )
+    return Reason(told % {"count": len(quiet)}, "queue", queue)
 
 
 def _ahead(database: str, job: Job) -> Reason:
@@ -206,7 +220,7 @@ def _claimed(database: str, job: Job) -> Iterator[Reason]:
     alive = process.heard_within(current().process_alive_threshold)
     name = process.values_list("name", flat=True).first() or str(claim.process_id)
     about: tuple[Subject, str] = ("process", str(claim.process_id))
-    since = {"name": name, "at": _told(claim.created_at)}
+    since = {"name": name, "at": by_the_clock(claim.created_at)}
     yield Reason(
         _("%(name)s has it since %(at)s: it runs, or is next.") % since, *about
     )
@@ -234,7 +248,11 @@ def _paused(database: str, job: Job) -> Iterator[Reason]:
 
 
 def _until(told: str, end: datetime | None, subject: Subject, name: str) -> Reason:
-    until = _(" until %s.") % _told(end) if end else _(", until somebody resumes it.")
+    until = (
+        _(" until %s.") % by_the_clock(end)
+        if end
+        else _(", until somebody resumes it.")
+    )
     return Reason(told + until, subject, name)
 
 
@@ -248,11 +266,6 @@ def _unknown_task(job: Job) -> Iterator[Reason]:
     if job.state not in _OVER and registry.find(job.task_path) is None:
         told = _("No task %s is declared in the code that is looking at it.")
         yield Reason(told % job.task_path, "task", job.task_path)
-
-
-def _told(at: datetime) -> str:
-    local = timezone.localtime(at) if timezone.is_aware(at) else at
-    return f"{local:%Y-%m-%d %H:%M:%S %Z}".rstrip()
 
 
 _OVER = ("finished", "failed")

@@ -1,15 +1,16 @@
 """The workers of a database that are alive, as they tell of themselves."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, TypeVar
 from uuid import UUID
 
-from django.db.models import Count
+from django.db.models import Count, QuerySet
 
 from robust_queue.configuration import WorkerConfiguration, current
-from robust_queue.exceptions import TuningError
+from robust_queue.exceptions import ConfigurationError, TuningError
 from robust_queue.models import ClaimedExecution, Process
 
 
@@ -27,18 +28,34 @@ class WorkerStatus:
     busy: int = 0
     # How far it can grow.
     most_threads: int
+    # It goes on with what it has, and takes nothing new.
+    is_quiet: bool = False
+    # Its supervisor.
+    chief: UUID | None = None
+    # In bytes.
+    memory: int | None = None
     # What of this an operator has wished for.
     tuned: Mapping[str, Any]
+
+    def serves(self, queue: str) -> bool:
+        """Does it take jobs of this queue, unless it is quiet?"""
+        return _served(self.queues).serves(queue)
+
+
+N = TypeVar("N", WorkerStatus, Process)
 
 
 def workers(database: str) -> list[WorkerStatus]:
     """Those that have been heard of lately, by name."""
-    alive = Process.objects.using(database).filter(kind="Worker")
-    alive = alive.heard_within(current().process_alive_threshold)
     claims = ClaimedExecution.objects.using(database).order_by().values("process_id")
     counts = claims.annotate(n=Count("pk")).values_list("process_id", "n")
     busy = dict(counts)
-    return [status_of(each, busy.get(each.pk, 0)) for each in alive.order_by("name")]
+    return [status_of(each, busy.get(each.pk, 0)) for each in _alive(database)]
+
+
+def servers(database: str) -> list[WorkerStatus]:
+    """The same ones, without a look at what they have at hand."""
+    return [status_of(each, 0) for each in _alive(database)]
 
 
 def worker(database: str, named: UUID | str) -> WorkerStatus:
@@ -46,13 +63,18 @@ def worker(database: str, named: UUID | str) -> WorkerStatus:
 
     None, or several, are a TuningError.
     """
-    known = workers(database)
+    return one_of(workers(database), named, ("worker", "workers"))
+
+
+def one_of(known: Sequence[N], named: UUID | str, words: tuple[str, str]) -> N:
+    """The one of that id or name among these, which are called so, one and several."""
+    one, several = words
     found = [each for each in known if str(named) in {str(each.id), each.name}]
     found = found or [each for each in known if each.name.startswith(str(named) or " ")]
     if len(found) == 1:
         return found[0]
     names = ", ".join(each.name for each in found or known) or "none"
-    which = "Several workers begin with" if found else "No live worker is called"
+    which = f"Several {several} begin with" if found else f"No live {one} is called"
     raise TuningError(f"{which} {str(named)!r}. There are: {names}.")
 
 
@@ -71,7 +93,24 @@ def status_of(process: Process, busy: int) -> WorkerStatus:
         busy=busy,
         most_threads=_number(facts.get("most_threads"), threads),
         tuned=tuned if isinstance(tuned, dict) else {},
+        is_quiet=facts.get("quiet") is True,
+        chief=process.supervisor_id,
+        memory=process.memory,
     )
+
+
+def _alive(database: str) -> QuerySet[Process]:
+    alive = Process.objects.using(database).filter(kind="Worker").order_by("name")
+    return alive.heard_within(current().process_alive_threshold)
+
+
+@lru_cache
+def _served(queues: tuple[str, ...]) -> WorkerConfiguration:
+    """What serves these. Who tells none, or nonsense, is taken to serve all of them."""
+    try:
+        return WorkerConfiguration(queues=queues or ("*",))
+    except ConfigurationError:
+        return WorkerConfiguration()
 
 
 def _facts(metadata: str) -> dict[str, Any]:

@@ -56,6 +56,7 @@ class Migration(migrations.Migration):
                 ('done', models.PositiveBigIntegerField(default=0, verbose_name='done')),
                 ('passed_over', models.TextField(blank=True, default='', verbose_name='passed over')),
                 ('problem', models.TextField(blank=True, default='', verbose_name='problem')),
+                ('failures', models.PositiveSmallIntegerField(default=0, verbose_name='failures in a row')),
             ],
             options={
                 'verbose_name': 'operation',

@@ -1,5 +1,7 @@
 """Operations: what somebody wants done to very many jobs, and how far it has come."""
 
+import json
+
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
@@ -39,6 +41,8 @@ class Operation(models.Model):
     done = models.PositiveBigIntegerField(_("done"), default=0)
     passed_over = models.TextField(_("passed over"), default="", blank=True)
     problem = models.TextField(_("problem"), default="", blank=True)
+    # Batches in a row that have gone wrong.
+    failures = models.PositiveSmallIntegerField(_("failures in a row"), default=0)
 
     class Meta:
         db_table = "robust_queue_operations"
@@ -50,3 +54,18 @@ class Operation(models.Model):
 
     def __str__(self) -> str:
         return f"{self.get_verb_display()} {self.id}"
+
+    @property
+    def status(self) -> str:
+        """``waiting``, ``running``, ``stopped``, ``given up`` or ``finished``."""
+        if self.stopped_at is not None:
+            return "stopped"
+        if self.finished_at is not None:
+            return "given up" if self.problem else "finished"
+        return "waiting" if self.started_at is None else "running"
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """Why jobs were passed over, and how many for each reason."""
+        found: dict[str, int] = json.loads(self.passed_over or "{}")
+        return found

@@ -28,6 +28,8 @@ class Surroundings:
     trusts: Callable[[], bool]
     wake: Callable[[], None]
     wake_supervisor: Callable[[], None]
+    # Whose wishes count for it as well.
+    supervisor_id: UUID | None = None
     # What it does is not what it did: its row, and its title, are to tell that.
     show: Callable[[Mapping[str, Any]], None] = lambda facts: None
 

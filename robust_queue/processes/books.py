@@ -15,6 +15,7 @@ from django.db import Error
 
 from robust_queue.checks.tables import pending_migrations
 from robust_queue.configuration import current
+from robust_queue.lifecycle.quiet import is_to_stop
 from robust_queue.models import Process
 
 from . import clock, undertaker
@@ -23,6 +24,7 @@ from .children import Child
 from .connections import briefly, dedicate, drop
 from .errands import PATIENCE, Errand, Work
 from .families import Family
+from .memory import rss
 from .patience import Patience
 
 logger = logging.getLogger("robust_queue")
@@ -48,6 +50,8 @@ class Books:
         self._next_pruning = 0.0
         self._next_reminder = 0.0
         self.are_open = False
+        # Has somebody asked for the end of this supervisor?
+        self.is_to_stop = False
         self._burials: dict[Child, Errand] = {}
         self._pruning: Errand | None = None
 
@@ -119,6 +123,8 @@ class Books:
             return False
         if clock.now() >= self._next_beat:
             self._beat()
+        elif any(each.page.is_calling for each in living):
+            self._heed_calls(living)
         self._run_errands(living, is_stopping=is_stopping)
         return True
 
@@ -139,9 +145,10 @@ class Books:
     def _beat(self) -> None:
         with briefly(self._database, seconds=PATIENCE):
             processes = Process.objects.using(self._database)
-            if not processes.beat(self._identity):
+            if not processes.beat(self._identity, memory=rss()):
                 # Not yet, or not any more: it was silent and somebody struck it off.
-                processes.register("Supervisor", identity=self._identity)
+                processes.register("Supervisor", identity=self._identity, memory=rss())
+            self.is_to_stop = is_to_stop(self._database, self._identity)
         interval = current().process_heartbeat_interval.total_seconds()
         now = clock.now()
         if now > self._next_beat + interval:
@@ -150,6 +157,14 @@ class Books:
         if self._in_contact_since is None:
             self._in_contact_since = now
         self._next_beat = now + interval * 0.9
+
+    def _heed_calls(self, living: Sequence[Child]) -> None:
+        """A child has read that something is asked of this supervisor: look oneself."""
+        for each in living:
+            # Before it looks: who calls again meanwhile makes it look again.
+            each.page.show_call(is_calling=False)
+        with briefly(self._database, seconds=PATIENCE):
+            self.is_to_stop = is_to_stop(self._database, self._identity)
 
     # ── Errands ────────────────────────────────────────────────────────────────
 

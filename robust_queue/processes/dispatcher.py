@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from functools import partial
+from uuid import UUID, uuid4
 
 from robust_queue.configuration import DispatcherConfiguration
 from robust_queue.lifecycle import cancel, rates_sweep, recount, unique_sweep
@@ -13,6 +14,8 @@ from robust_queue.lifecycle.unblock import Unblocking
 
 from . import clock
 from .actor import Actor, jittered
+from .gauge import Gauge
+from .operating import Operating
 from .reopening import Reopening
 from .rounds import Round
 from .upkeep import Upkeep
@@ -22,6 +25,8 @@ BETWEEN_SWEEPS = 30.0
 # And between two looks for jobs that are blocked although there is a slot for them.
 BETWEEN_UNBLOCKINGS = 5.0
 BETWEEN_FORGETTINGS = 60.0
+# And between two looks whether another minute has begun, to be told of.
+BETWEEN_READINGS = 5.0
 # Between two looks for what is due next, however much comes one behind the other.
 BETWEEN_LOOKS = 0.02
 
@@ -32,15 +37,23 @@ class Dispatcher(Actor):
     kind = "Dispatcher"
 
     def __init__(
-        self, configuration: DispatcherConfiguration, *, database: str
+        self,
+        configuration: DispatcherConfiguration,
+        *,
+        database: str,
+        identity: UUID | None = None,
     ) -> None:
         super().__init__(database)
         self._configuration = configuration
         self._upkeep = Upkeep(database)
         self._reopening = Reopening(database)
+        identity = identity or uuid4()
+        self._operating = Operating(database, identity)
         self._next_look = 0.0
         self._tables: frozenset[str] = frozenset()
         self._rounds = list(self._rounds_of_locks())
+        gauge = Gauge(database, identity)
+        self._rounds.append(Round(BETWEEN_READINGS, gauge.read))
         if configuration.concurrency_maintenance:
             self._rounds += self._rounds_of_slots()
         self._is_stopping = False
@@ -75,8 +88,9 @@ class Dispatcher(Actor):
         for each in self._rounds:
             each.go_if_due(self._tables)
         self._reopening.look_if_due(self._tables)
-        pause = min(self._upkeep.turn(), self._reopening.pause)
-        return max(min(pause, self._next_look - clock.now()), 0.0)
+        self._operating.go_on(self._tables)
+        pauses = (self._upkeep.turn(), self._reopening.pause, self._operating.pause)
+        return max(min(*pauses, self._next_look - clock.now()), 0.0)
 
     def stop(self) -> None:
         self._is_stopping = True

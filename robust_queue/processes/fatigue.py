@@ -6,15 +6,12 @@ now and then keeps that within bounds.
 
 import logging
 import math
-import os
 import random
-import resource
-import sys
-from pathlib import Path
 
 from robust_queue.configuration import WorkerConfiguration
 
 from . import clock
+from .memory import rss
 
 logger = logging.getLogger("robust_queue")
 
@@ -23,7 +20,6 @@ JITTER = 0.2
 BETWEEN_WEIGHINGS = 1.0
 # A limit that is nearly reached at birth would have workers replaced without end.
 MOST_AT_BIRTH = 0.9
-PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Fatigue:
@@ -76,15 +72,6 @@ class Fatigue:
             return False
         self._next_weighing = clock.now() + BETWEEN_WEIGHINGS
         return True
-
-
-def rss() -> int:
-    """Bytes of memory that this process has in use; where unknown, ever had."""
-    try:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE_SIZE
-    except OSError:
-        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return most if sys.platform == "darwin" else most * 1024
 
 
 def _in_words(size: int) -> str:

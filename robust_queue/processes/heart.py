@@ -16,6 +16,7 @@ from robust_queue.models import Process
 
 from . import clock
 from .connections import dedicate, drop
+from .memory import rss
 from .page import Page
 from .patience import Patience
 
@@ -108,7 +109,8 @@ class Heart(threading.Thread):
     def _beat(self) -> None:
         begun = clock.now()
         try:
-            is_known = Process.objects.using(self._database).beat(self._identity)
+            processes = Process.objects.using(self._database)
+            is_known = processes.beat(self._identity, memory=rss())
         except Exception as error:
             self._skip(error)
             return

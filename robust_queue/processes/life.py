@@ -32,6 +32,7 @@ from .actor import LONGEST_PAUSE, Surroundings
 from .connections import dedicate, drop
 from .exits import ExitCode
 from .heart import Heart
+from .memory import rss
 from .page import Page
 from .patience import Patience
 from .posts import Post
@@ -81,6 +82,7 @@ class Life(ABC):
         self._actor = birth.post.make(
             Surroundings(
                 identity=birth.identity,
+                supervisor_id=birth.supervisor_id,
                 name=self.name,
                 page=birth.page,
                 trusts=lambda: self._heart.trusts,
@@ -92,8 +94,7 @@ class Life(ABC):
 
     @property
     def name(self) -> str:
-        kind, identity = self._birth.post.kind, self._birth.identity
-        return name_of(kind, identity, pid=os.getpid())
+        return name_of(self._birth.post.kind, self._birth.identity, pid=os.getpid())
 
     def wake_supervisor(self) -> None:
         self._birth.wake_supervisor()
@@ -183,6 +184,7 @@ class Life(ABC):
             identity=self._birth.identity,
             supervisor_id=self._birth.supervisor_id,
             metadata=self._metadata,
+            memory=rss(),
         )
         self._page.show_beat(begun)
 

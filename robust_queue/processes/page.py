@@ -23,7 +23,7 @@ from .packing import packed, unpacked
 
 _MOMENT = struct.Struct("=d")
 _BEAT, _LIFE, _TURN = 0, 8, 16  # where moments are kept, and below what is true or not
-_UP, _LEAVING, _BURIED, _RELIEVED, _TIRED = 24, 25, 26, 27, 28
+_UP, _LEAVING, _BURIED, _RELIEVED, _TIRED, _CALLING = 24, 25, 26, 27, 28, 29
 # State, runs again, length, start, end of its time, job, token.
 _RECORD = struct.Struct("=B?xxIdd16s16s")
 _ENDS = 16  # where in it the end of its time is
@@ -106,6 +106,14 @@ class Page:
         """The child asks to be replaced; it works on until its successor is up."""
         self._memory[_TIRED] = True
 
+    def show_call(self, *, is_calling: bool = True) -> None:
+        """The child has read that somebody wants something of its supervisor.
+
+        Taken back by the supervisor before it looks for itself: a call that comes while
+        it looks makes it look again.
+        """
+        self._memory[_CALLING] = is_calling
+
     def show_tuning(self, text: str) -> None:
         """The child goes on with this; who takes its place is to do the same."""
         kept, begin = text.encode(), _TUNING + _LENGTH.size
@@ -143,6 +151,10 @@ class Page:
     @property
     def is_tired(self) -> bool:
         return bool(self._memory[_TIRED])
+
+    @property
+    def is_calling(self) -> bool:
+        return bool(self._memory[_CALLING])
 
     @property
     def is_buried(self) -> bool:

@@ -101,7 +101,9 @@ def _dispatcher(database: str, configuration: DispatcherConfiguration) -> Post:
             batch_size=configuration.batch_size,
             polling_interval=configuration.polling_interval.total_seconds(),
         ),
-        make=lambda around: Dispatcher(configuration, database=database),
+        make=lambda around: Dispatcher(
+            configuration, database=database, identity=around.identity
+        ),
     )
 
 

@@ -12,11 +12,14 @@ LONGEST_FIRST_PAUSE = 60.0
 
 @dataclass(slots=True)
 class Round:
-    """Something to be done again and again, as long as one of its tables has rows."""
+    """Something to be done again and again, as long as one of its tables has rows.
+
+    One without tables is always done.
+    """
 
     pause: float
     action: Callable[[], object]
-    tables: Set[str]
+    tables: Set[str] = frozenset()
     next: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -29,6 +32,8 @@ class Round:
 
         An error is raised, and does not bring it forward.
         """
-        if clock.now() >= self.next and not tables.isdisjoint(self.tables):
+        if self.tables and tables.isdisjoint(self.tables):
+            return
+        if clock.now() >= self.next:
             self.next = clock.now() + jittered(self.pause)
             self.action()

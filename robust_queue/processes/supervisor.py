@@ -87,10 +87,13 @@ class Supervisor:
         self._mode = Mode.RUNNING
         self._stop_by = 0.0
         self._is_to_finish = False
+        # Is this program nobody else's, so that it ends with the supervisor?
+        self._is_alone = False
         self._awake_since = self._last_turn = clock.now()
 
     def heed_signals(self) -> None:
         """Note signals from now on; to be called before anything takes long."""
+        self._is_alone = True
         self._notes.take_of(SIGTERM, SIGINT, SIGQUIT, SIGCHLD)
         spare_forks()
         if getsignal(SIGHUP) != SIG_IGN:  # as nohup has it
@@ -136,7 +139,8 @@ class Supervisor:
             self._press()
         self._watch()
         self._books.keep(living=self._children, is_stopping=is_stopping)
-        if self._books.are_open and not is_stopping:
+        self._heed_orders()
+        if self._books.are_open and self._mode is Mode.RUNNING:
             self._call_up_reserve()
             self._household.fill_posts()
             self._household.relieve_the_tired()
@@ -182,6 +186,14 @@ class Supervisor:
             self._quit()
         elif not self._mode.is_final:
             self._stop(f"received {number.name}")
+
+    def _heed_orders(self) -> None:
+        is_asked = self._books.is_to_stop and not self._mode.is_final
+        if is_asked and self._is_alone:
+            self._stop("somebody has asked for it")
+        elif is_asked:
+            # Threads go on in a program that does, and so must the jobs they have.
+            self._finish()
 
     def _stop_if_done(self) -> None:
         if self._household.is_complete and self._books.ask(self._is_done):

@@ -30,6 +30,8 @@ def _facts(details: Mapping[str, Any]) -> Iterator[str]:
     for name in ("threads", "coroutines"):
         if number := details.get(name):
             yield _counted(number, name)
+    if details.get("quiet"):
+        yield "quiet"
     if keys := details.get("recurring_tasks"):
         yield _counted(len(keys), "tasks")
 

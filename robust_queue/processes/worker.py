@@ -5,7 +5,7 @@ The main thread claims, hands over to the lanes, and settles what they have done
 
 import logging
 from collections import deque
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Sequence
 from uuid import UUID
 
 from robust_queue.configuration import WorkerConfiguration
@@ -26,6 +26,7 @@ from .fatigue import Fatigue
 from .gates import Gates
 from .held import Ended, Held
 from .lanes import Duty
+from .ledger import Ledger
 from .outbox import Outbox
 from .pace import Pace
 from .patience import Patience
@@ -68,9 +69,14 @@ class Worker(Actor):
         self._ears = Ears(configuration, database=database, wake=around.wake)
         self._cancellations = Cancellations(database)
         self._chains = Chains(database, around.identity)
+        self._ledger = Ledger(database, around.identity)
         self._gates = Gates(database, worker_id=around.name)
         self._tuner = Tuner(
-            configuration, database=database, around=around, hears=self._ears.hear
+            configuration,
+            database=database,
+            around=around,
+            hears=self._ears.hear,
+            tire=self._fatigue.be_exhausted,
         )
         interval = configuration.polling_interval.total_seconds()
         self._pace = Pace(interval, hears=self._ears.hear)
@@ -103,13 +109,14 @@ class Worker(Actor):
             # Also plans a second look, which finds what this one may not.
             self._pace.quicken()
         self._ears.probe()
+        self._go_on_with(self._tuner.wanted(is_told=is_tuned))
         self._take_back()
         self._end_unwanted(is_told=is_cancelled)
         self._crew.threads.nudge()
         self._ask_for_successor_if_tired()
-        self._go_on_with(self._tuner.wanted(is_told=is_tuned))
         self._strangers.give_back_if_due(self._held)
         pause = self._outbox.patience or self._trade(is_news=is_news)
+        self._ledger.write_if_due(is_last=self._is_stopping and not self._held)
         patience = self._cancellations.patience if self._held else LONGEST_PAUSE
         return min(pause, patience, self._chains.patience, self._crew.patience)
 
@@ -129,6 +136,7 @@ class Worker(Actor):
         self._crew.finish(timeout)
 
     def give_up(self) -> None:
+        self._ledger.hurry()
         self._crew.give_up()
 
     # ── Trade ──────────────────────────────────────────────────────────────────
@@ -198,9 +206,13 @@ class Worker(Actor):
     def _reluctant_for(self) -> float:
         """Seconds for which nothing new is to be begun."""
         # Least of all by a process that may have been taken for dead.
-        if self._is_stopping or not self._around.trusts():
+        if self._takes_nothing or not self._around.trusts():
             return LONGEST_PAUSE
         return self._reluctance.left
+
+    @property
+    def _takes_nothing(self) -> bool:
+        return self._is_stopping or self._tuner.is_quiet
 
     # ── Claims ─────────────────────────────────────────────────────────────────
 
@@ -255,7 +267,8 @@ class Worker(Actor):
         follower.since = clock.now()
         self._begin(follower)
 
-    def _announce(self, done: Sequence[Ended], recorded: Container[UUID]) -> None:
+    def _announce(self, done: Sequence[Ended], recorded: Collection[UUID]) -> None:
+        self._ledger.add(done, recorded)
         self._fatigue.add(len(done))
         self._forget(done)
         if done:
@@ -266,7 +279,7 @@ class Worker(Actor):
     def _take_back(self) -> None:
         """Take back what waits in vain: others may be free for it."""
         back = self._chains.recall_stale()
-        back += self._crew.recall(everything=self._is_stopping)
+        back += self._crew.recall(everything=self._takes_nothing)
         for held in back:
             self._outbox.add(Ended(held, None, is_recalled=True), is_urgent=True)
 

@@ -16,6 +16,8 @@ from .chaining import Chaining
 from .clearing import Clearing
 from .conflicts import retried
 from .counting import Counting
+from .glancing import Glancing
+from .measuring import Measuring
 from .operating import Operating
 from .records import (
     BLOCKED_COLUMNS,
@@ -27,7 +29,7 @@ from .records import (
 from .rows import Claim, Dispatched, LimitedJob, NewJob, Outcome, Selection
 
 
-class Store(Clearing, Operating, Chaining, Counting):
+class Store(Clearing, Operating, Chaining, Counting, Measuring, Glancing):
     """The hot statements on one database."""
 
     def transaction(self) -> AbstractContextManager[Any]:
@@ -143,7 +145,10 @@ class Store(Clearing, Operating, Chaining, Counting):
 
     def survey(self) -> tuple[datetime | None, frozenset[str]]:
         """When the first of the scheduled jobs is due, and which tables have rows."""
-        exist = (f"EXISTS (SELECT 1 FROM robust_queue_{each})" for each in SURVEYED)
+        exist = (
+            f"EXISTS (SELECT 1 FROM robust_queue_{each}{OPEN.get(each, '')})"
+            for each in SURVEYED
+        )
         ((moment, *found),) = self._fetch(
             "SELECT (SELECT scheduled_at FROM robust_queue_scheduled_executions"
             f" {self._hint(DUE)} ORDER BY scheduled_at, priority, job_id LIMIT 1),"
@@ -256,6 +261,7 @@ DUE = "scheduled_at <= %s"
 SURVEYED = (
     "blocked_executions",
     "cancellations",
+    "operations",
     "pauses",
     "rate_buckets",
     "semaphores",
@@ -263,3 +269,5 @@ SURVEYED = (
     "tunings",
     "unique_locks",
 )
+# What is over stays for a while, and is nobody's business.
+OPEN = {"operations": " WHERE finished_at IS NULL"}

@@ -20,6 +20,7 @@ from .conflicts import retried
 from .limiting import Round
 from .news import CHANNEL, News
 from .postgresql_clearing import CLEAR, JOBS_THAT_ENDED
+from .postgresql_measuring import PostgreSQLMeasuring
 from .postgresql_slots import FOLLOW, PROMOTE
 from .records import (
     BLOCKED_COLUMNS,
@@ -44,7 +45,7 @@ from .slots import Waiter
 LIMIT_COLUMNS = ("key", "slots", "expires_at")
 
 
-class PostgreSQLStore(Store):
+class PostgreSQLStore(PostgreSQLMeasuring, Store):
     """Data-modifying common table expressions, and arrays for sets of rows."""
 
     chunk_bytes = 32 * 1024 * 1024

@@ -11,7 +11,7 @@ from django.utils import timezone
 from robust_queue.admin import acting
 from robust_queue.lifecycle import selection
 from robust_queue.lifecycle.retry import retry
-from robust_queue.models import FailedExecution, Job, Pause, TaskPause
+from robust_queue.models import FailedExecution, Job, Operation, Pause, TaskPause
 from tests.support import rows
 from tests.support.invariants import states
 from tests.support.statements import statements
@@ -89,6 +89,29 @@ def test_more_than_the_list_has_counted_are_asked_about(as_staff, monkeypatch, a
     response = browser.post(reverse(FAILED), hidden_in(response), follow=True)
     assert f"4 jobs {DONE[action][0]}." in response.content.decode()
     assert "failed" not in states().values()
+
+
+@pytest.mark.parametrize("query", ["", "?queue=mail", f"?q={rows.TASK}", "?p=0"])
+def test_many_are_left_to_dispatchers(as_staff, monkeypatch, query):
+    monkeypatch.setattr(acting, "AT_ONCE", 2)
+    made = [rows.failed(rows.job(queue_name="mail")) for _ in range(3)]
+    rows.failed(rows.job(queue_name="other", task_path="another"))
+    browser = as_staff("view_failedexecution", "discard_job")
+    act(browser, "discard_selected", made[0], query=query, select_across=1, index=0)
+    asked = Operation.objects.get()
+    assert asked.expected == (3 if "=m" in query or "=t" in query else 4)
+    assert set(states().values()) == {"failed"}
+    assert LogEntry.objects.get().object_id == str(asked.pk)
+
+
+def test_what_a_search_cannot_express_is_done_at_once(as_staff, monkeypatch):
+    monkeypatch.setattr(acting, "AT_ONCE", 2)
+    made = [rows.failed() for _ in range(3)]
+    browser = as_staff("view_failedexecution", "discard_job")
+    query = "?finished_at__gte=2026-01-01T00:00:00Z"
+    act(browser, "discard_selected", made[0], query=query, select_across=1, index=0)
+    assert states() == {}
+    assert not Operation.objects.exists()
 
 
 def hidden_in(response):
@@ -225,7 +248,7 @@ def test_queues_are_listed_with_what_waits_in_them(as_staff):
     assert found["photos"].is_paused
     page = response.content.decode()
     assert "0 seconds" in page
-    assert "<button" not in page.partition('id="content-main"')[2]
+    assert "<button" not in page.partition('id="changelist-form"')[2]
 
 
 def test_queues_are_paused_and_resumed(as_staff):
@@ -360,4 +383,4 @@ def test_the_number_of_queries_does_not_depend_on_the_number_of_queues(as_superu
         with statements() as sent:
             as_superuser.get(reverse(QUEUES))
         counts.append(len(sent))
-    assert counts[0] == counts[1] == 4
+    assert counts[0] == counts[1] == 9

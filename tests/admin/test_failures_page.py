@@ -12,7 +12,8 @@ from robust_queue.admin import acting
 from robust_queue.admin import failures as page
 from robust_queue.lifecycle import failures as grouping
 from robust_queue.lifecycle import selection
-from robust_queue.models import FailedExecution
+from robust_queue.lifecycle.operations import carry_out
+from robust_queue.models import FailedExecution, Operation
 from tests.support import rows
 from tests.support.invariants import states
 from tests.support.statements import statements
@@ -103,6 +104,27 @@ def test_a_group_is_retried(as_staff, monkeypatch):
     assert (entry.action_flag, entry.object_repr) == (CHANGE, "5 jobs retried.")
     assert entry.content_type.model == "failedexecution"
     assert f"exception={REFUSED}&q={rows.TASK}" in entry.change_message
+
+
+@pytest.mark.parametrize("verb", ["retry", "discard"])
+def test_a_large_group_is_left_to_dispatchers(as_staff, monkeypatch, verb):
+    monkeypatch.setattr(page, "AT_ONCE", 2)
+    mine = [rows.failed(exception_class=REFUSED, kind="timed_out") for _ in range(3)]
+    others = [rows.failed(exception_class=REFUSED), rows.failed(kind="timed_out")]
+    browser = as_staff("view_failedexecution", "retry_job", "discard_job")
+    pressed = {**GROUP, "kind": "timed_out", verb: "", "confirmed": "1"}
+    response = browser.post(URL, pressed, follow=True)
+    asked = Operation.objects.get()
+    assert f"/operation/{asked.pk}/" in response.redirect_chain[0][0]
+    assert "with exception shop.errors.CardRefused" in text(response)
+    assert (asked.verb, asked.expected, asked.requested_by) == (verb, 3, "ada")
+    assert set(states().values()) == {"failed"}
+    assert str(asked.pk) == LogEntry.objects.get().object_id
+    while carry_out("default", asked.pk):
+        pass
+    left = {row.pk for row in others}
+    assert {pk for pk, state in states().items() if state == "failed"} == left
+    assert len(mine) == Operation.objects.get().done
 
 
 def test_a_group_is_discarded_once_that_is_confirmed(as_staff):

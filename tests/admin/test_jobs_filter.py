@@ -6,7 +6,8 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from robust_queue.admin import filter_choices, jobs_filter, jobs_list
+from robust_queue.admin import filter_choices, jobs_list
+from robust_queue.lifecycle import search
 from tests.support import rows
 
 LIST = reverse("admin:robust_queue_job_changelist")
@@ -85,7 +86,7 @@ def test_by_recurring_task(listed, monkeypatch):
     rows.recurring_execution(task_key="nightly", job_id=None, run_at=now)
     rows.ready()
     assert listed(recurring="nightly") == jobs[::-1]
-    monkeypatch.setattr(jobs_filter, "LATEST_RUNS", 2)
+    monkeypatch.setattr(search, "LATEST_RUNS", 2)
     assert listed(recurring="nightly") == jobs[:0:-1]
 
 

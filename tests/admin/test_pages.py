@@ -189,7 +189,7 @@ def test_lists_leave_the_wide_columns_behind(as_superuser):
 def test_a_failure_is_readable(as_superuser):
     row = rows.failed(message="refused <b>twice</b>", traceback="Traceback:\n  line 7")
     page = text(as_superuser.get(detail(row)))
-    assert '<pre class="rqueue-text">Traceback:\n  line 7</pre>' in page
+    assert 'class="rqueue-text" tabindex="0">Traceback:\n  line 7</pre>' in page
     assert "refused &lt;b&gt;twice&lt;/b&gt;" in page
     assert "&quot;to&quot;: &quot;ada@example.org&quot;" in page
     assert detail(row.job) in page

@@ -4,12 +4,13 @@ import json
 from datetime import timedelta
 
 import pytest
+from django.contrib.admin.models import LogEntry
 from django.urls import reverse
 from django.utils import timezone
 
 from robust_queue.lifecycle import roster as telling
 from robust_queue.lifecycle.roster import roster
-from robust_queue.models import ClaimedExecution
+from robust_queue.models import ClaimedExecution, Tuning
 from tests.support import rows
 from tests.support.statements import statements
 
@@ -137,8 +138,105 @@ def test_who_has_no_permission_is_refused(as_staff):
     assert browser.post(URL).status_code == 403
 
 
-def test_there_is_nothing_to_press(as_superuser):
-    assert as_superuser.post(URL, {"stop": "x"}).status_code == 403
+class TestButtons:
+    def press(self, browser, **given):
+        return text(browser.post(URL, given, follow=True))
+
+    def wishes(self):
+        return set(Tuning.objects.values_list("pk", "is_quiet", "is_to_stop"))
+
+    def test_a_worker_is_made_quiet_woken_and_restarted(self, as_superuser):
+        _, (worker, *_others) = family()
+        shown = text(as_superuser.get(URL))
+        assert f'name="quiet" value="{worker.pk}"' in shown
+        assert 'name="wake"' not in shown
+        shown = self.press(as_superuser, quiet=worker.pk)
+        assert "@web:7 is asked to take nothing new." in shown
+        assert "to be quiet</span>" in shown
+        assert f'name="wake" value="{worker.pk}"' in shown
+        assert self.wishes() == {(worker.pk, True, False)}
+        self.press(as_superuser, wake=worker.pk)
+        assert self.wishes() == {(worker.pk, False, False)}
+        shown = self.press(as_superuser, stop=worker.pk)
+        assert "It is replaced first." in shown
+        assert "ends</span>" in shown
+        assert self.wishes() == {(worker.pk, False, True)}
+        logged = LogEntry.objects.filter(object_id=str(worker.pk))
+        assert logged.count() == 3
+
+    def test_a_worker_that_is_quiet_says_so(self, as_superuser):
+        chief = rows.process("Supervisor")
+        facts = {"queues": ["*"], "threads": 3, "quiet": True}
+        rows.process(supervisor_id=chief.pk, metadata=json.dumps(facts))
+        shown = text(as_superuser.get(URL))
+        assert "quiet</span>" in shown
+        assert ">Resume</button>" in shown
+
+    def test_a_household_is_made_quiet_and_woken(self, as_superuser):
+        chief, (worker, *_others) = family()
+        shown = self.press(as_superuser, quiet=chief.pk)
+        assert f"All workers of {chief.name} are asked to take nothing new." in shown
+        assert "Resume all</button>" in shown
+        assert f'name="wake" value="{worker.pk}"' not in shown, "not one by one"
+        assert self.wishes() == {(chief.pk, True, False)}
+        refusal = self.press(as_superuser, wake=worker.pk)
+        assert "The whole household is quiet" in refusal
+        self.press(as_superuser, wake=chief.pk)
+        assert self.wishes() == {(chief.pk, False, False)}
+
+    def test_a_supervisor_is_stopped_when_somebody_is_sure(self, as_superuser):
+        chief, _ = family()
+        asked = text(as_superuser.post(URL, {"stop": chief.pk}))
+        assert f"Stop {chief.name} and all that it has started?" in asked
+        assert self.wishes() == set()
+        self.press(as_superuser, stop=chief.pk, confirmed="1")
+        assert self.wishes() == {(chief.pk, False, True)}
+        assert LogEntry.objects.get().object_id == str(chief.pk)
+
+    def test_only_the_living_have_buttons(self, as_superuser):
+        chief = rows.process("Supervisor")
+        silent = rows.process(supervisor_id=chief.pk, silent_for=LONG)
+        family(silent_for=LONG)
+        shown = text(as_superuser.get(URL))
+        assert shown.count('name="quiet"') == 1
+        assert f'value="{silent.pk}"' not in shown
+        assert "No live worker" in self.press(as_superuser, quiet=silent.pk)
+        assert self.wishes() == set()
+
+    @pytest.mark.parametrize("label", ["quiet", "wake", "stop"])
+    def test_they_take_a_permission(self, as_staff, label):
+        _, (worker, *_others) = family()
+        browser = as_staff("view_process")
+        assert "<button" not in text(browser.get(URL)).split("content-main")[1]
+        assert browser.post(URL, {label: worker.pk}).status_code == 403
+        assert self.wishes() == set()
+
+    def test_who_has_it_may(self, as_staff):
+        _, (worker, *_others) = family()
+        browser = as_staff("view_process", "manage_process")
+        assert browser.post(URL, {"quiet": worker.pk}).status_code == 302
+        assert browser.post(URL, {"dance": worker.pk}).status_code == 403
+        assert self.wishes() == {(worker.pk, True, False)}
+
+    @pytest.mark.parametrize("named", ["", "x", "\0", "9" * 500, "<b>\u202e"])
+    def test_nonsense_is_told(self, as_superuser, named):
+        family()
+        shown = self.press(as_superuser, stop=named)
+        assert "No live worker or supervisor" in shown
+        assert "\u202e" not in shown
+        assert self.wishes() == set()
+
+
+def test_how_much_memory_each_has(as_superuser):
+    chief = rows.process("Supervisor", memory=84 * 1024**2)
+    worker = rows.process(supervisor_id=chief.pk, memory=1200 * 1024**2)
+    shown = text(as_superuser.get(URL))
+    assert "84 MB" in shown
+    assert "1,200 MB" in shown
+    table = reverse("admin:robust_queue_process_changelist")
+    assert "84 MB" in text(as_superuser.get(table))
+    page = reverse("admin:robust_queue_process_change", args=[worker.pk])
+    assert "1,200 MB" in text(as_superuser.get(page))
 
 
 def test_hostile_text_is_only_text(as_superuser):

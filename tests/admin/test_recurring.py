@@ -53,8 +53,8 @@ class TestTheList:
         listed = text(as_superuser.get(reverse(LIST)))
         for state in ("active", "paused", "orphaned", "retired"):
             assert f'<td class="field-shown_state">{state}</td>' in listed
-        assert '<td class="field-last_outcome">failed</td>' in listed
-        assert "succeeded" not in listed
+        assert '<td class="field-last_outcome">failed <svg' in listed
+        assert 'aria-label="Latest runs: skipped, succeeded, failed"' in listed
 
     def test_is_filtered(self, as_superuser):
         dynamic, paused = made("a"), made("b", enabled=False)

@@ -79,6 +79,17 @@ def test_queues_that_nobody_serves(ask, crew):
     assert ask() == {}
 
 
+def test_queues_that_only_quiet_workers_serve(ask, crew):
+    serve(crew["Worker"], json.dumps({"queues": ["mail", "web"], "quiet": True}))
+    rows.process(metadata=json.dumps({"queues": ["web"]}))
+    rows.ready(rows.job(queue_name="mail"))
+    rows.ready(rows.job(queue_name="web"))
+    severity, offenders = only(ask(), "all workers that serve them are quiet")
+    assert (severity, offenders) == ("warning", ("mail: 1 ready",))
+    rows.pause(queue_name="mail")
+    assert not any("are quiet" in text for text in ask())
+
+
 def test_a_silent_worker_serves_nothing(ask, crew):
     serve(crew["Worker"], '{"queues": ["mail"]}')
     rows.process(silent_for=timedelta(hours=1))

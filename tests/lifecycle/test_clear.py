@@ -228,8 +228,9 @@ class TestSweeps:
         assert sweep(sweeps) >= 6
         with statements() as found:
             assert sweep(sweeps) == 0
-        # One look for each rule, one at the instants, and one at runs that are open.
-        assert len(found) == len(rules("default")) + 2
+        # One look for each rule, and one each at instants, at runs that are open and
+        # at rollups.
+        assert len(found) == len(rules("default")) + 3
 
     def test_what_comes_of_age_later_is_found(self, settings):
         sweeps = Sweeps("default")

@@ -29,8 +29,8 @@ def told(row):
     return " ".join(each.text for each in reasons(row))
 
 
-def worker(*queues, threads=3, **values):
-    facts = {"queues": list(queues), "threads": threads}
+def worker(*queues, threads=3, quiet=False, **values):
+    facts = {"queues": list(queues), "threads": threads, "quiet": quiet}
     return rows.process("Worker", metadata=json.dumps(facts), **values)
 
 
@@ -114,6 +114,16 @@ class TestReady:
         at_it = worker("*", threads=1)
         rows.claimed(by=at_it)
         assert "as many jobs as threads" in told(rows.ready())
+
+    def test_while_all_are_quiet(self):
+        worker("*", quiet=True)
+        row = rows.ready()
+        assert "The workers that serve its queue are quiet" in told(row)
+        rows.claimed(by=worker("*", threads=1))
+        said = told(row)
+        assert "1 of the workers that serve its queue is quiet." in said
+        assert "1 worker serves its queue, and has as many jobs as threads" in said
+        assert "The workers that serve" not in said
 
     def test_behind_others(self):
         worker("*")

@@ -118,7 +118,8 @@ def test_who_stops_begins_no_sweep():
 def test_a_supervisor_clears_what_has_finished(supervised):
     ended("finished", ago=2 * DAY, count=1200)
     (kept,) = ended("failed", ago=2 * DAY)
-    supervisor = supervised(dispatchers=[{}, {}]).until_up()
+    modules = ["tests.testapp.process_tasks", "tests.testapp.impatient"]
+    supervisor = supervised(dispatchers=[{}, {}], task_modules=modules).until_up()
     supervisor.until(_nothing_is_left, "it clears", timeout=90)
     mark.enqueue("and works")
     supervisor.until(lambda: FinishedExecution.objects.count() == 1, "it works")

@@ -15,12 +15,14 @@ from robust_queue.models import (
     FinishedExecution,
     IsolatedRun,
     Job,
+    Operation,
     Pause,
     Process,
     RateBucket,
     ReadyExecution,
     RecurringExecution,
     RecurringTask,
+    Rollup,
     ScheduledExecution,
     Semaphore,
     TaskPause,
@@ -67,7 +69,8 @@ def claimed(of=None, by=None, **values):
 
 
 def finished(of=None, **values):
-    return FinishedExecution.objects.create(**_ended(of), result='"done"', **values)
+    given = {**_ended(of), "result": '"done"', **values}
+    return FinishedExecution.objects.create(**given)
 
 
 def failed(of=None, **values):
@@ -153,6 +156,18 @@ def tuning(**values):
     return Tuning.objects.create(**{"process_id": uuid4(), "threads": 5, **values})
 
 
+def operation(**values):
+    given = {"verb": "retry", "criteria": '{"state": "failed"}', "newest": new_job_id()}
+    return Operation.objects.create(
+        **{"requested_at": timezone.now(), **given, **values}
+    )
+
+
+def rollup(**values):
+    given = {"queue_name": "", "span": 60, "at": timezone.now(), "process_id": uuid4()}
+    return Rollup.objects.create(**{**given, **values})
+
+
 # A job alone would be lost, so it comes with the row that tells where it stands.
 MAKERS = {
     Job: lambda: ready().job,
@@ -174,6 +189,8 @@ MAKERS = {
     RateBucket: rate_bucket,
     TaskPause: task_pause,
     Tuning: tuning,
+    Operation: operation,
+    Rollup: rollup,
 }
 
 _FAILURE = {

@@ -11,12 +11,16 @@ from . import (
     clear_queue,
     discard,
     failures,
+    operations,
     pause,
     queues,
+    quiet,
     recurring,
     rerun,
     resume,
     retry,
+    search_index,
+    stats,
     tune,
     why,
     workers,
@@ -26,7 +30,8 @@ from . import (
 class Verb(Protocol):
     """What such a module has."""
 
-    HELP: str
+    @property
+    def HELP(self) -> str: ...  # noqa: N802 (a constant of the module)
 
     def add_arguments(self, parser: ArgumentParser) -> None: ...
 
@@ -36,11 +41,15 @@ class Verb(Protocol):
 
 VERBS: dict[str, Verb] = {
     "queues": queues,
+    "stats": stats,
     "pause": pause,
     "resume": resume,
     "clear-queue": clear_queue,
     "workers": workers,
     "tune": tune,
+    "quiet": quiet.QUIET,
+    "wake": quiet.WAKE,
+    "stop": quiet.STOP,
     "recurring": recurring,
     "why": why,
     "failures": failures,
@@ -48,5 +57,7 @@ VERBS: dict[str, Verb] = {
     "rerun": rerun,
     "discard": discard,
     "cancel": cancel,
+    "operations": operations,
     "clear": clear,
+    "search-index": search_index,
 }

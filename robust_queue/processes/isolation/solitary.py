@@ -33,8 +33,8 @@ from robust_queue.processes import titles
 from robust_queue.processes.connections import clean_up_after_task, prepare_for_task
 from robust_queue.processes.coroutines import is_coroutine
 from robust_queue.processes.exits import ExitCode, leave
-from robust_queue.processes.fatigue import rss
 from robust_queue.processes.guards import Interrupt
+from robust_queue.processes.memory import rss
 from robust_queue.reports import report
 from robust_queue.stores.rows import Claim
 from robust_queue.transactions import connected, keep_account

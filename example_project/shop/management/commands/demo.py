@@ -1,7 +1,11 @@
-"""`manage.py demo`: a load for the shop, run by real supervisors and judged."""
+"""`manage.py demo`: a load for the shop, run by real supervisors and judged.
+
+At the end the dashboard is open, until somebody presses Ctrl-C.
+"""
 
 import os
-from collections.abc import Iterator, Sequence
+import signal
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,10 +14,18 @@ from typing import Any
 from django.core.management import BaseCommand, CommandError, call_command
 from django.db import connection
 
-from example_project.shop import clockwork, demonstration, good_and_bad
+from example_project.shop import (
+    clockwork,
+    dashboard,
+    demonstration,
+    good_and_bad,
+    tour,
+)
+from example_project.shop.dashboard import Dashboard
 from example_project.shop.demonstration import Scene
 from example_project.shop.supervising import running
 
+SIGHTS = ("page", "status", "shows")
 HEADINGS = ("task", "what it shows", "state", "result or error")
 LONGEST = 60
 
@@ -22,17 +34,49 @@ class Command(BaseCommand):
     help = (
         "Enqueue a believable load in a fresh database, let real supervisors run it, "
         "kill a worker again and again, tell what happened, and fail unless all of it "
-        "went as it should."
+        "went as it should. Then have the dashboard open until Ctrl-C. With "
+        "DEMO_EXIT=1 look at each of its pages instead, and end."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        with _fresh_database() as folder:
-            self._say("A fresh SQLite database is ready.")
-            self._judge(
-                self._show_the_shop(folder)
-                | self._show_the_race(folder)
-                | self._show_the_clockwork(folder)
+        # As Ctrl-C does: everything is stopped on the way out.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        try:
+            with _fresh_database() as folder:
+                self._say("A fresh SQLite database is ready.")
+                self._show_everything(folder)
+        except KeyboardInterrupt:
+            raise CommandError("Stopped before its end.", returncode=130) from None
+
+    def _show_everything(self, folder: Path) -> None:
+        promises = (
+            self._show_the_shop(folder)
+            | self._show_the_race(folder)
+            | self._show_the_clockwork(folder)
+        )
+        with dashboard.opened(folder, self._say) as opened:
+            if _ends_by_itself():
+                promises |= self._show_around(opened)
+            self._judge(promises)
+            if not _ends_by_itself():
+                self._stay_open(opened)
+
+    def _show_around(self, opened: Dashboard) -> dict[str, bool]:
+        self._say("Somebody logs in and looks at every page:\n")
+        sights = tour.take(opened.visitor())
+        self._show(SIGHTS, (sight.row for sight in sights))
+        return {
+            "Every page of the dashboard has something to show.": all(
+                sight.is_worth_it for sight in sights
             )
+        }
+
+    def _stay_open(self, opened: Dashboard) -> None:
+        self._say(opened.invitation)
+        try:
+            opened.stay_open()
+        except KeyboardInterrupt:
+            self._say("\nEverything is stopped ...")
 
     def _show_the_shop(self, folder: Path) -> dict[str, bool]:
         scenes = demonstration.enqueue_everything()
@@ -42,7 +86,7 @@ class Command(BaseCommand):
             "rolled back.\nmanage.py robust_queue --until-empty runs them:\n"
         )
         self._run_until_empty(folder / "shop.log")
-        self._show(scenes)
+        self._show(HEADINGS, map(_row, scenes))
         return demonstration.promises(scenes)
 
     def _run_until_empty(self, log: Path) -> None:
@@ -73,8 +117,8 @@ class Command(BaseCommand):
         self.stdout.write(sentence)
         self.stdout.flush()
 
-    def _show(self, scenes: Sequence[Scene]) -> None:
-        rows = [HEADINGS, *map(_row, scenes)]
+    def _show(self, headings: Sequence[str], told: Iterable[Sequence[str]]) -> None:
+        rows = [headings, *told]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         for row in rows:
             self._say("  ".join(map(str.ljust, row, widths)).rstrip())
@@ -92,6 +136,10 @@ class Command(BaseCommand):
 
 def _row(scene: Scene) -> tuple[str, str, str, str]:
     return scene.result.task.name, scene.shows, scene.job.state, scene.outcome
+
+
+def _ends_by_itself() -> bool:
+    return os.environ.get("DEMO_EXIT", "") not in ("", "0")
 
 
 @contextmanager
