@@ -303,6 +303,7 @@ def _type(console: str, folder: Path) -> Path:
     KIND != "sqlite" or django.VERSION < (6, 1),
     reason="the demonstration brings its own SQLite, and takes a while",
 )
-def test_the_demonstration_goes_as_it_should():
+def test_the_demonstration_goes_as_it_should(monkeypatch):
+    monkeypatch.setenv("DEMO_EXIT", "1")
     output = _run(["-W", "error", "manage.py", "demo"], ROOT)
     assert "All of it went as it should." in output

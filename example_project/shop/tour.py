@@ -64,7 +64,8 @@ def pages() -> Iterator[Page]:
     overview, jobs = _address("overview"), _address("job")
     for period in PERIODS:
         yield Page(f"overview, {period}", f"{overview}?period={period}", "curves")
-    for state in STATES.values():
+    for relation in STATES:
+        state = relation.removesuffix("_execution")
         yield Page(f"jobs, {state}", f"{jobs}?state={state}")
     for model in _models():
         if model._meta.model_name != "overview":

@@ -5,8 +5,10 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import admin
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.models import LogEntry
 from django.contrib.admin.views.main import ChangeList
+from django.core.exceptions import BadRequest, ValidationError
 from django.core.paginator import Paginator
 from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -111,6 +113,21 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         framed = {**self.frame(request), **(extra_context or {})}
         return super().changeform_view(request, object_id, form_url, framed)
 
+    def response_action(
+        self, request: HttpRequest, *args: Any, **kwargs: Any
+    ) -> HttpResponse | None:
+        # Django would look for whatever was ticked, and stumble over what is no key.
+        if not all(map(self._is_key, request.POST.getlist(ACTION_CHECKBOX_NAME))):
+            raise BadRequest("What was ticked is no row.")
+        return super().response_action(request, *args, **kwargs)
+
+    def _is_key(self, text: str) -> bool:
+        try:
+            self.opts.pk.to_python(text)
+        except ValidationError:
+            return False
+        return "\0" not in text
+
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).using(database_of(request))
 
@@ -143,15 +160,28 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
 
 class JobRowAdmin(ReadOnlyAdmin):
-    """Rows that belong to a job, listed with its task and found by it."""
+    """Rows that belong to a job, listed with its task and found by it.
+
+    A task is looked for among the newest rows: no index leads from it to them.
+    """
 
     id_lookups = ("job_id",)
     name_lookups = ("job__task_path",)
-    search_help_text = _("The id of a job, or the whole path of a task.")
+    search_help_text = _(
+        "The id of a job, or the whole path of a task among the newest 10,000."
+    )
     wide_columns: Sequence[str] = ("job__arguments", "job__metadata")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).select_related("job")
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        term = search_term.strip()
+        if term and _id_in(term) is None:
+            queryset = _newest(queryset)
+        return super().get_search_results(request, queryset, search_term)
 
     @admin.display(description=_("task"))
     def task(self, row: Any) -> Any:
@@ -176,6 +206,13 @@ class JobRowAdmin(ReadOnlyAdmin):
     @redaction.concealed
     def shown_traceback(self, row: Any) -> Any:
         return display.block(row.traceback)
+
+
+def _newest(rows: QuerySet[Any]) -> QuerySet[Any]:
+    """Only so many, by the ids of their jobs; the jobs are told as well."""
+    ids = rows.order_by("-job_id").values_list("job_id", flat=True)
+    edge = ids[REACH : REACH + 1].first()
+    return rows if edge is None else rows.filter(job_id__gt=edge, job__id__gt=edge)
 
 
 def record(

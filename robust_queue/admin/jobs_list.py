@@ -18,7 +18,7 @@ from robust_queue.lifecycle.search import TABLE_OF, JobSearch, bounded
 from robust_queue.models import Job
 
 from . import display
-from .base import REACH, LeanChangeList
+from .base import LeanChangeList
 from .jobs_filter import JobsFilter
 from .keyset import NEWER, OLDER, Book, Page, Place
 from .redaction import sees_all, sees_contents
@@ -27,13 +27,16 @@ from .tabs import LABELS, Tab, counts_of_states, shown_count, tabs
 SEARCH_HELP = {
     True: _(
         "The id of a job, the whole path of a task, or a text in the arguments. Looks "
-        "through 10,000 jobs at a time, the newest first."
+        "through 5,000 jobs at a time, the newest first."
     ),
     False: _(
-        "The id of a job, or the whole path of a task. Looks through 10,000 jobs at a "
+        "The id of a job, or the whole path of a task. Looks through 5,000 jobs at a "
         "time, the newest first."
     ),
 }
+
+# So many jobs a page looks at, where no index finds those it is for.
+STRETCH = 5_000
 
 SECOND = timedelta(seconds=1)
 # To the second: of most jobs, all of it happens within a minute.
@@ -48,7 +51,8 @@ class JobChangeList(LeanChangeList):
 
     def get_queryset(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         self.place = Place.named_in(request.GET)
-        self.search_help_text = str(SEARCH_HELP[may_search_arguments(request)])
+        self.searches_arguments = may_search_arguments(request)
+        self.search_help_text = str(SEARCH_HELP[self.searches_arguments])
         self._tidy()
         return super().get_queryset(request, *args, **kwargs)
 
@@ -87,7 +91,11 @@ class JobChangeList(LeanChangeList):
     @property
     def search(self) -> JobSearch:
         """All that is asked for, also by the field above the list."""
-        return replace(self.filter.search, text=self.query.strip() or None)
+        return replace(
+            self.filter.search,
+            text=self.query.strip() or None,
+            in_arguments=self.searches_arguments,
+        )
 
     @property
     def addresses(self) -> dict[str, str]:
@@ -100,7 +108,7 @@ class JobChangeList(LeanChangeList):
     @property
     def stretch(self) -> int:
         """How many jobs a page looks through, if no index finds those it is for."""
-        return REACH if self.search.is_long else 0
+        return STRETCH if self.search.is_long_in(self.root_queryset.db) else 0
 
     @property
     def shown_stretch(self) -> str:

@@ -147,7 +147,7 @@ class OperationAdmin(ReadOnlyAdmin):
 
 def _words(operation: Operation) -> str:
     try:
-        return JobSearch.read(operation.criteria).words
+        return JobSearch.read(operation.criteria).discreet_words
     except SearchError:
         return str(operation.criteria)  # of a later version
 

@@ -31,6 +31,7 @@ from .queue_rows import depth_of_late, shown_ready
 from .tabs import LABELS, counts_of_states, shown_count
 
 GROUPS_SHOWN = 5
+FAILURES_LOOKED_AT = 1_000
 
 PERIOD_LABELS: dict[PeriodName, Any] = {
     "hour": _("Last hour"),
@@ -125,7 +126,7 @@ class OverviewAdmin(PageAdmin):
     def _failures(self, request: HttpRequest, database: str) -> dict[str, Any]:
         if not may_look(request, FailedExecution):
             return {}
-        found = failures(database).groups[:GROUPS_SHOWN]
+        found = failures(database, most=FAILURES_LOOKED_AT).groups[:GROUPS_SHOWN]
         groups = [
             {
                 "task": display.path(each.fingerprint.task_path),
@@ -148,6 +149,21 @@ class OverviewAdmin(PageAdmin):
         return display.list_url(self.admin_site, page, urlencode(query))
 
 
+class SpanFilter(admin.SimpleListFilter):
+    """How long a stretch of time is. To find out which there are would take long."""
+
+    title = _("span")
+    parameter_name = "span"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Any:
+        return [(str(each.span), each.span) for each in PERIODS.values()]
+
+    def queryset(self, request: HttpRequest, queryset: Any) -> Any:
+        spans = {str(each.span): each.span for each in PERIODS.values()}
+        span = spans.get(self.value() or "")
+        return queryset if span is None else queryset.filter(span=span)
+
+
 @admin.register(Rollup)
 class RollupAdmin(ReadOnlyAdmin):
     """What the charts are drawn from."""
@@ -156,7 +172,7 @@ class RollupAdmin(ReadOnlyAdmin):
         *("queue_name", "span", "at", "finished", "failed", "depth", "latency"),
         "process_id",
     ]
-    list_filter = ["span"]
+    list_filter = [SpanFilter]
     id_lookups = ("process_id",)
     name_lookups = ("queue_name",)
     search_help_text = _("The id of a process, or the whole name of a queue.")

@@ -35,7 +35,7 @@ def ask_for(
     name = request.user.get_username()
     database = database_of(request)
     operation = operations.request(database, verb, search, requested_by=name)
-    record(request, [operation], ADDITION, f"{LABELS[verb]}: {search.words}")
+    record(request, [operation], ADDITION, f"{LABELS[verb]}: {search.discreet_words}")
     told = _("It is carried out in the background. Here it is told how far it is.")
     messages.success(request, told)
     return HttpResponseRedirect(_page(site, operation))

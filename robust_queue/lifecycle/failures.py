@@ -17,7 +17,7 @@ from django.db.models.functions import Left
 from robust_queue.models import FailedExecution
 
 # Older failures are not looked at: who has more of them clears the latest first.
-MOST_FAILURES = 10_000
+MOST_FAILURES = 4_000
 MOST_GROUPS = 200
 MESSAGES_SHOWN = 3
 # Characters of a message that are read: a first line says enough.
@@ -95,14 +95,15 @@ class Failures:
     left_out: int = 0
 
 
-def failures(database: str) -> Failures:
+def failures(database: str, *, most: int | None = None) -> Failures:
     """The latest failures, by task, exception and kind. One statement."""
+    most = MOST_FAILURES if most is None else most
     latest = FailedExecution.objects.using(database).order_by("-finished_at")
     facts = latest.annotate(head=Left("message", HEAD)).values_list(
         "job__task_path", "exception_class", "kind", "head", "finished_at"
     )
-    found = list(facts[: MOST_FAILURES + 1])
-    looked_at = found[:MOST_FAILURES]
+    found = list(facts[: most + 1])
+    looked_at = found[:most]
     groups = sorted(_grouped(looked_at), key=_weight, reverse=True)
     return Failures(
         groups[:MOST_GROUPS],

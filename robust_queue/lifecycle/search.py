@@ -13,10 +13,11 @@ from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
+from robust_queue import registry
 from robust_queue.flow.keys import SEPARATOR
 from robust_queue.models import FinishedExecution, Job, Process, RecurringExecution
 
-from . import search_words
+from . import search_index, search_words
 from .selection import KINDS, TABLES
 
 # Of a recurring task with more runs than these, the latest count.
@@ -79,6 +80,11 @@ class JobSearch:
         return search_words.told(self.given)
 
     @property
+    def discreet_words(self) -> str:
+        """Likewise, without what was looked for in arguments."""
+        return search_words.told_discreetly(self.given)
+
+    @property
     def given(self) -> dict[str, Any]:
         """What is said, by its name."""
         return {
@@ -114,6 +120,12 @@ class JobSearch:
         """Is it looked for a stretch at a time?"""
         is_by_text = bool(self.text) and self._identity is None
         return (self.is_unindexed or is_by_text) and not self.finds_few
+
+    def is_long_in(self, database: str) -> bool:
+        """Likewise, unless an index of that database finds the text in arguments."""
+        if not self.is_long or not self.in_arguments:
+            return self.is_long
+        return not is_found_by_index(database, (self.text or "").strip())
 
     def bounds(self) -> Bounds:
         """Between which ids the jobs are: ids tell when they were made.
@@ -203,11 +215,21 @@ def with_text(jobs: QuerySet[Any], text: str, *, in_arguments: bool) -> QuerySet
     identity = id_in(term)
     if identity is not None:
         return jobs.filter(pk=identity)
-    wanted = Q(task_path=term)
-    if in_arguments:
-        # As they are stored: in JSON, whose letters are all ASCII.
-        wanted |= Q(arguments__contains=json.dumps(term)[1:-1])
-    return jobs.filter(wanted) if term else jobs
+    if not term:
+        return jobs
+    # As they are stored: in JSON, whose letters are all ASCII.
+    in_text = Q(arguments__contains=json.dumps(term)[1:-1])
+    if in_arguments and is_found_by_index(jobs.db, term):
+        # Alone: with another condition beside it, PostgreSQL would not use the index.
+        return jobs.filter(in_text)
+    by_path = Q(task_path=term)
+    return jobs.filter(by_path | in_text if in_arguments else by_path)
+
+
+def is_found_by_index(database: str, term: str) -> bool:
+    """Is it a text in arguments, and no task, and does an index lead to it?"""
+    is_path = registry.find(term) is not None
+    return not is_path and search_index.finds(database, term)
 
 
 def id_in(text: str) -> UUID | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.conf import settings
 from django.utils import timezone
+from django.utils.text import Truncator
 from django.utils.translation import gettext_lazy
 
 from .moments import as_stored
@@ -24,6 +25,8 @@ LENGTHS = {
     "key": 255,
     "text": 1_000_000,
 }
+# Characters of a value that are told.
+LONGEST = 255
 SMALLEST, LARGEST = -(2**15), 2**15 - 1
 # Before and behind, no id tells a moment.
 FIRST_YEAR, LAST_YEAR = 1970, 9000
@@ -72,16 +75,25 @@ def told(given: Mapping[str, Any]) -> str:
     return ", ".join([str(jobs), *_parts(given)])
 
 
+def told_discreetly(given: Mapping[str, Any]) -> str:
+    """Likewise, for those who may not see the arguments that were searched."""
+    if not given.get("in_arguments"):
+        return told(given)
+    others = {name: value for name, value in given.items() if name != "text"}
+    return f"{told(others)}, {_BY_ARGUMENTS}"
+
+
 def _parts(given: Mapping[str, Any]) -> Iterator[str]:
     for name, words in _WORDS.items():
         if name in given:
-            value = given[name]
-            yield str(words) % (_shown(value) if name in _MOMENTS else value)
+            yield str(words) % _shown(given[name])
 
 
-def _shown(moment: datetime) -> str:
-    local = timezone.localtime(moment) if timezone.is_aware(moment) else moment
-    return f"{local:%Y-%m-%d %H:%M}"
+def _shown(value: Any) -> str:
+    if isinstance(value, datetime):
+        local = timezone.localtime(value) if timezone.is_aware(value) else value
+        return f"{local:%Y-%m-%d %H:%M}"
+    return Truncator(value).chars(LONGEST)
 
 
 def _moment(name: str, value: Any) -> datetime:
@@ -121,6 +133,7 @@ def _check_priority(value: Any) -> None:
         raise SearchError(f"priority is from {SMALLEST} to {LARGEST}, got {value}.")
 
 
+_BY_ARGUMENTS = gettext_lazy("found by a text in their arguments")
 _ANY = gettext_lazy("jobs")
 _STATES_OF_JOBS = {
     "scheduled": gettext_lazy("scheduled jobs"),

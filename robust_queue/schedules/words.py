@@ -1,6 +1,7 @@
 """Crontabs in words. The one module that knows cron-descriptor."""
 
 import re
+from functools import lru_cache
 
 # It would leave out what it cannot say: "mon-fri#2", "1#1,3#2", "1,L".
 _BEYOND_WORDS = re.compile("(?=.*[#l])(?=.*[,-])", re.IGNORECASE)
@@ -18,6 +19,7 @@ def described(fields: str) -> str:
         return fields
 
 
+@lru_cache(maxsize=1024)
 def _sentence(fields: str) -> str:
     # Most processes never describe a schedule.
     from cron_descriptor import (  # type: ignore[import-untyped]  # noqa: PLC0415

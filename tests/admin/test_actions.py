@@ -384,3 +384,13 @@ def test_the_number_of_queries_does_not_depend_on_the_number_of_queues(as_superu
             as_superuser.get(reverse(QUEUES))
         counts.append(len(sent))
     assert counts[0] == counts[1] == 9
+
+
+@pytest.mark.parametrize("ticked", ["nonsense", "", "\0", "9" * 5000])
+def test_what_is_no_row_is_refused(as_superuser, ticked):
+    row = rows.failed()
+    for name in ("failedexecution", "job", "recurringtask", "taskpause"):
+        url = reverse(f"admin:robust_queue_{name}_changelist")
+        given = {"action": "retry_selected", "_selected_action": [ticked]}
+        assert as_superuser.post(url, given).status_code in {302, 400}
+    assert states() == {row.pk: "failed"}

@@ -151,7 +151,7 @@ def test_what_there_is_to_choose_from_is_proposed(page, monkeypatch):
 def test_what_no_index_finds_is_looked_for_in_a_stretch_of_its_state(
     listed, page, monkeypatch
 ):
-    monkeypatch.setattr(jobs_list, "REACH", 2)
+    monkeypatch.setattr(jobs_list, "STRETCH", 2)
     wanted = rows.failed(exception_class="shop.CardRefused").pk
     rows.failed()
     for _ in range(5):

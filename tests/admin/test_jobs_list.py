@@ -44,7 +44,7 @@ def short_pages(monkeypatch):
 
 @pytest.fixture
 def short_reach(monkeypatch):
-    monkeypatch.setattr(jobs_list, "REACH", 4)
+    monkeypatch.setattr(jobs_list, "STRETCH", 4)
 
 
 def test_there_is_a_tab_for_each_state_with_how_many_are_there(as_superuser):
@@ -146,7 +146,7 @@ def test_deep_pages_cost_no_more_than_the_first(as_superuser, short_pages):
         with statements() as deep:
             assert len(shown(as_superuser.get(LIST, {**narrow, "older": place}))) == 3
         assert len(deep) <= len(first) <= 12
-        assert not [sql for sql in deep if "OFFSET" in sql and "OFFSET 9999" not in sql]
+        assert not [sql for sql in deep if "OFFSET" in sql and "OFFSET 4999" not in sql]
 
 
 HOSTILE = ["", "x", "-1", "0" * 5000, "\0", "é", "' OR 1=1", str(UUID(int=0)), "9" * 40]

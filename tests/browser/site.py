@@ -15,7 +15,7 @@ from django.core.management import call_command
 from django.db import connections
 from django.http import HttpRequest
 from django.test import Client
-from django.test.testcases import LiveServerThread, QuietWSGIRequestHandler
+from django.test.testcases import LiveServerThread
 from django.urls import NoReverseMatch, Resolver404, resolve, reverse
 
 HOST = "localhost"
@@ -53,25 +53,10 @@ def _then_hang_up(function, arguments):
         connections.close_all()
 
 
-class Handler(QuietWSGIRequestHandler):
-    """Sends what it has at once: a browser waits for the end of a short answer."""
-
-    disable_nagle_algorithm = True
-
-
-class Server(LiveServerThread):
-    """Django's, with that handler."""
-
-    def _create_server(self, connections_override=None):
-        return self.server_class(
-            (self.host, self.port), Handler, allow_reuse_address=False
-        )
-
-
 @contextmanager
 def served():
     """A server of its own thread, with the style sheets; yields its address."""
-    thread = Server(HOST, StaticFilesHandler)
+    thread = LiveServerThread(HOST, StaticFilesHandler)
     thread.start()
     thread.is_ready.wait()
     try:
