@@ -23,8 +23,9 @@ from .tabs import STATE
 
 
 class PastInline(admin.TabularInline):  # type: ignore[type-arg]
-    """What is kept of a job's past, on its page."""
+    """What is kept of a job's past, on its page; nothing where there is none."""
 
+    template = "admin/robust_queue/job/past.html"
     ordering = ["attempts"]
     extra = 0
     can_delete = False
@@ -102,6 +103,7 @@ class JobAdmin(BulkAdmin, JobPageAdmin):
         "reasons",
         "errors",
         "shown_arguments",
+        "shown_result",
         "queue_name",
         "priority",
         "backend",
@@ -115,7 +117,7 @@ class JobAdmin(BulkAdmin, JobPageAdmin):
     ]
     readonly_fields = [
         *("id", "execution", "timeline", "reasons", "keys", "recurring"),
-        *("errors", "shown_arguments", "shown_metadata", "record"),
+        *("errors", "shown_arguments", "shown_result", "shown_metadata", "record"),
     ]
     inlines = [AttemptInline, IsolatedRunInline]
     actions: Any = (
@@ -125,6 +127,20 @@ class JobAdmin(BulkAdmin, JobPageAdmin):
     def get_queryset(self, request: HttpRequest) -> JobQuerySet:
         jobs: Any = super().get_queryset(request)
         return cast("JobQuerySet", jobs.with_state())
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """What there is to tell of it: most jobs have neither keys nor errors."""
+        if obj is None:
+            return self.fields
+        ended = jobs_list.execution_of(obj) if obj.state == "finished" else None
+        is_told = {
+            "shown_result": ended is not None,
+            "keys": obj.concurrency_key,
+            "unique_key": obj.unique_key,
+            "run_after": obj.run_after,
+            "shown_metadata": obj.metadata,
+        }
+        return [name for name in self.fields if is_told.get(str(name), True)]
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return jobs_list.JobChangeList
@@ -146,7 +162,7 @@ class JobAdmin(BulkAdmin, JobPageAdmin):
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         ways = self.bulk_ways(request, _state_in(request))
-        extra = {"bulk_ways": ways, **(extra_context or {})}
+        extra = {"bulk_ways": ways, "title": _("Jobs"), **(extra_context or {})}
         return super().changelist_view(request, extra)
 
     @admin.action(description=_("Retry selected jobs"), permissions=["retry"])
@@ -167,7 +183,7 @@ class JobAdmin(BulkAdmin, JobPageAdmin):
 
     @admin.display(description=_("task"))
     def task(self, job: Job) -> Any:
-        return display.path(job.task_path)
+        return jobs_list.short_path(job)
 
     @admin.display(description=_("state"))
     def shown_state(self, job: Job) -> Any:
@@ -220,6 +236,12 @@ class JobAdmin(BulkAdmin, JobPageAdmin):
     def shown_arguments(self, job: Job) -> Any:
         openly = redaction.is_open(job)
         return display.arguments(job.arguments, job.task_path, openly=openly)
+
+    @admin.display(description=_("result"))
+    @redaction.concealed
+    def shown_result(self, job: Job) -> Any:
+        stored = job.finished_execution.result
+        return display.result(stored, openly=redaction.is_open(job))
 
     @admin.display(description=_("metadata"))
     @redaction.concealed

@@ -46,22 +46,21 @@ def frame(site: AdminSite, request: HttpRequest, current: str) -> dict[str, Any]
 def tables(site: AdminSite, request: HttpRequest) -> list[Way]:
     """The ways to the tables as they are, as far as this user may see them."""
     found = [
-        Way(model._meta.verbose_name_plural, display.list_url(site, name))
-        for name, model in _visible(site, request)
-        if name not in PAGES
+        Way(page.opts.verbose_name_plural, display.list_url(site, name))
+        for name, page in _ours(site)
+        if name not in PAGES and page.has_view_permission(request)
     ]
     return sorted(found, key=lambda way: str(way.label))
 
 
 def _ways(site: AdminSite, request: HttpRequest, current: str) -> Iterator[Way]:
-    visible = dict(_visible(site, request))
+    ours = dict(_ours(site))
     for name, label in PAGES.items():
-        if name in visible:
+        if name in ours and ours[name].has_view_permission(request):
             yield Way(label, display.list_url(site, name), name == current)
 
 
-def _visible(site: AdminSite, request: HttpRequest) -> Iterator[tuple[str, Any]]:
+def _ours(site: AdminSite) -> Iterator[tuple[str, Any]]:
     for model, page in site._registry.items():
-        is_ours = model._meta.app_label == "robust_queue"
-        if is_ours and page.has_view_permission(request):
-            yield str(model._meta.model_name), model
+        if model._meta.app_label == "robust_queue":
+            yield str(model._meta.model_name), page
