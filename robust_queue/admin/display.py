@@ -31,6 +31,9 @@ TURNING = dict.fromkeys(
     [0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)], "\ufffd"
 )
 
+# Parts of a path that are enough in a list.
+NEAR = 3
+
 # A megabyte of arguments would make a page that no browser likes.
 SHOWN_LENGTH = 100_000
 
@@ -109,6 +112,13 @@ def path(dotted: str) -> SafeString:
     """A dotted path, which may be broken behind its dots where a column is narrow."""
     parts = ((part,) for part in plain(dotted).split("."))
     return format_html_join(BREAKABLE_DOT, "{}", parts)
+
+
+def near_path(dotted: str) -> SafeString:
+    """The end of a dotted path, which tells it from others; all of it on demand."""
+    text = plain(dotted)
+    near = path(".".join(text.split(".")[-NEAR:]))
+    return format_html('<span title="{}">{}</span>', text, near)
 
 
 def block(text: str) -> SafeString | str:

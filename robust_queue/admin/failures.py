@@ -3,7 +3,6 @@
 from typing import Any
 from urllib.parse import urlencode
 
-from django.apps.registry import Apps
 from django.contrib import admin, messages
 from django.core.exceptions import BadRequest, PermissionDenied
 from django.db import models
@@ -26,7 +25,7 @@ from . import display
 from .acting import DISCARD, RETRY, Deed, Patience, account_of, sum_up
 from .base import REACH
 from .databases import database_of
-from .pages import PageAdmin
+from .pages import PAGES, PageAdmin
 from .permissions import may_look
 from .redaction import sees_contents
 from .requesting import AT_ONCE, ask_for
@@ -42,7 +41,7 @@ class Failures(models.Model):
 
     class Meta:
         app_label = "robust_queue"
-        apps = Apps()
+        apps = PAGES
         managed = False
         verbose_name = _("group of failures")
         verbose_name_plural = _("failures")

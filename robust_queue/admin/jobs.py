@@ -85,6 +85,7 @@ class JobAdmin(BulkAdmin, JobPageAdmin):
     ]
     list_display_links = ["task", "short_id"]
     list_filter = [JobsFilter]
+    link_columns = tuple(JobsFilter.names())
     id_lookups = ("pk",)
     name_lookups = ("task_path", "arguments")
     ordering = ["-id"]
@@ -162,7 +163,7 @@ class JobAdmin(BulkAdmin, JobPageAdmin):
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         ways = self.bulk_ways(request, _state_in(request))
-        extra = {"bulk_ways": ways, "title": _("Jobs"), **(extra_context or {})}
+        extra = {"bulk_ways": ways, **(extra_context or {})}
         return super().changelist_view(request, extra)
 
     @admin.action(description=_("Retry selected jobs"), permissions=["retry"])
@@ -183,7 +184,7 @@ class JobAdmin(BulkAdmin, JobPageAdmin):
 
     @admin.display(description=_("task"))
     def task(self, job: Job) -> Any:
-        return jobs_list.short_path(job)
+        return display.near_path(job.task_path)
 
     @admin.display(description=_("state"))
     def shown_state(self, job: Job) -> Any:

@@ -66,6 +66,7 @@ class JobsFilter(admin.ListFilter):
     """Everything at once: whoever looks for a job knows several things about it."""
 
     title = _("jobs")
+    parameter_name = "jobs"  # it has many; themes ask each filter for one
     template = "admin/robust_queue/job/filter.html"
 
     def __init__(

@@ -38,9 +38,6 @@ SEARCH_HELP = {
 # So many jobs a page looks at, where no index finds those it is for.
 STRETCH = 5_000
 
-# Parts of a task's path that tell it from others.
-NEAR = 3
-
 SECOND = timedelta(seconds=1)
 # To the second: of most jobs, all of it happens within a minute.
 MOMENT = "j M Y, H:i:s"
@@ -65,6 +62,10 @@ class JobChangeList(LeanChangeList):
         if found.keys() - JobsFilter.names():
             raise IncorrectLookupParameters
         return found
+
+    @property
+    def has_null(self) -> bool:
+        return False  # the form passes it over, and tells so
 
     def get_ordering(self, request: HttpRequest, queryset: Any) -> list[Any]:
         """The one that keysets need, whatever the address asks for."""
@@ -155,13 +156,6 @@ def badge(job: Job) -> SafeString:
     """Its state, told apart by the word and not by a colour."""
     label = LABELS.get(job.state) or display.STATES[job.state]
     return format_html('<span class="rqueue-badge">{}</span>', label)
-
-
-def short_path(job: Job) -> SafeString:
-    """The module and the name of its task; all of its path on demand."""
-    text = display.plain(job.task_path)
-    near = ".".join(text.split(".")[-NEAR:])
-    return format_html('<span title="{}">{}</span>', text, display.path(near))
 
 
 def short_id(job: Job) -> SafeString:

@@ -3,7 +3,6 @@
 from typing import Any
 from urllib.parse import urlencode
 
-from django.apps.registry import Apps
 from django.contrib import admin
 from django.core.exceptions import BadRequest
 from django.db import models
@@ -25,7 +24,7 @@ from robust_queue.models import FailedExecution, Job, Process, Rollup
 from . import databases, display, navigation
 from .base import ReadOnlyAdmin
 from .overview_charts import figures, moment_of
-from .pages import PageAdmin
+from .pages import PAGES, PageAdmin
 from .permissions import may_look
 from .queue_rows import depth_of_late, shown_ready
 from .tabs import LABELS, counts_of_states, shown_count
@@ -47,7 +46,7 @@ class Overview(models.Model):
 
     class Meta:
         app_label = "robust_queue"
-        apps = Apps()
+        apps = PAGES
         managed = False
         verbose_name = _("overview")
         verbose_name_plural = _("overview")

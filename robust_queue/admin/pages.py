@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from django.apps import apps
+from django.apps.registry import Apps
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
@@ -10,12 +12,16 @@ from django.urls import URLPattern, path
 from .base import ReadOnlyAdmin
 from .live import is_wanted_in_part
 
+# Where the models of pages live: neither migrations nor ``dumpdata`` nor content types
+# hear of them. Themes ask a model for its app.
+PAGES = Apps()
+PAGES.app_configs["robust_queue"] = apps.get_app_config("robust_queue")
+
 
 class PageAdmin(ReadOnlyAdmin):
     """One page, at the address where a list would be.
 
-    Its model is a name for the index. It has no table, and lives in a registry of its
-    own, so that neither migrations nor ``dumpdata`` nor content types hear of it.
+    Its model is a name for the index. It has no table.
     """
 
     title: Any = ""

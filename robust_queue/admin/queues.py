@@ -4,7 +4,6 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from django.apps.registry import Apps
 from django.contrib import admin, messages
 from django.contrib.admin.models import ADDITION, CHANGE, DELETION
 from django.core.exceptions import PermissionDenied
@@ -27,7 +26,7 @@ from . import queue_rows
 from .acting import Patience
 from .base import ReadOnlyAdmin, record
 from .databases import database_of
-from .pages import PageAdmin
+from .pages import PAGES, PageAdmin
 from .permissions import may_look
 
 
@@ -71,7 +70,7 @@ class Queue(models.Model):
 
     class Meta:
         app_label = "robust_queue"
-        apps = Apps()
+        apps = PAGES
         managed = False
         verbose_name = _("queue")
         verbose_name_plural = _("queues")

@@ -35,8 +35,6 @@ from .recurring_page import (
     zone_of,
 )
 
-REASON_WIDTH = 80
-
 _WHAT = ["key", "task_path", "schedule", "timezone", "description", "enabled"]
 _OUT_OF_TURN = ["on_missed", "missed_limit", "overlap", "jitter"]
 _MOMENTS = ["next_run", "created_at", "updated_at"]
@@ -114,7 +112,7 @@ class RecurringTaskAdmin(OrderedAdmin):
 
     @admin.display(description=_("task"))
     def task(self, row: RecurringTask) -> Any:
-        return display.path(row.task_path)
+        return display.near_path(row.task_path)
 
     @admin.display(description=_("schedule"))
     def shown_schedule(self, row: RecurringTask) -> Any:

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.apps.registry import Apps
 from django.contrib import admin, messages
 from django.contrib.admin.models import CHANGE
 from django.core.exceptions import PermissionDenied
@@ -27,7 +26,7 @@ from robust_queue.models import ClaimedExecution, Job, Process
 from . import display
 from .base import record
 from .databases import database_of
-from .pages import PageAdmin
+from .pages import PAGES, PageAdmin
 from .permissions import may_look
 from .processes import memory_of
 
@@ -73,7 +72,7 @@ class ProcessTree(models.Model):
 
     class Meta:
         app_label = "robust_queue"
-        apps = Apps()
+        apps = PAGES
         managed = False
         verbose_name = _("process tree")
         verbose_name_plural = _("process tree")

@@ -1,6 +1,7 @@
 """Rollups of the last week, as a day in a shop goes: quiet nights, busy evenings."""
 
 from datetime import UTC, datetime, timedelta
+from math import sin
 from uuid import uuid4
 
 from django.utils import timezone
@@ -41,7 +42,7 @@ def _row(queue, share, span, at, process_id):
         finished=done,
         failed=done // 40,
         waits=_histogram(done, timedelta(milliseconds=40 * _busyness(at))),
-        runs=_histogram(done, timedelta(milliseconds=250)),
+        runs=_histogram(done, timedelta(milliseconds=180 + 9 * _busyness(at))),
         depth=_busyness(at) * share * 3,
         latency=_busyness(at) * share * 120,
     )
@@ -58,5 +59,12 @@ def _histogram(number, usual):
 
 
 def _busyness(at):
-    """From one at night to twelve in the evening, and never twice the same."""
-    return 1 + abs(12 - (at.hour + 4) % 24) + (at.minute * 7 + at.day) % 5
+    """Waves over the hour and the day, and never twice the same."""
+    minute = int(at.timestamp()) // 60
+    waves = 3 * sin(minute / 11) + 3 * sin(minute / 230)
+    return round(9 + waves + 4 * _noise(minute))
+
+
+def _noise(minute):
+    """A number between 0 and 1, the same each time that it is asked for."""
+    return minute * 2_654_435_761 % 2**32 / 2**32
