@@ -102,6 +102,7 @@ class TestDefaults:
             "on_thread_error": None,
             "redact": SENSITIVE_KEYS,
             "redact_with": None,
+            "admin_read_only": False,
         }
 
     def test_hold_where_nothing_is_configured(self, settings):

@@ -2,14 +2,19 @@
 
 import pytest
 from django.urls import reverse
+from django.utils import timezone
 
 from robust_queue.lifecycle.timetable import schedule
 from robust_queue.models import (
     FailedExecution,
+    Job,
+    Operation,
     Pause,
     ReadyExecution,
     RecurringExecution,
     RecurringTask,
+    ScheduledExecution,
+    Tuning,
 )
 from tests.browser import seed
 from tests.browser.site import apart
@@ -17,6 +22,7 @@ from tests.support import rows
 from tests.testapp.tasks import add
 
 WIDTH = 1440
+SURE = "Yes, I\N{RIGHT SINGLE QUOTATION MARK}m sure"
 
 
 @pytest.fixture
@@ -86,3 +92,97 @@ def test_a_recurring_task_is_run_and_paused_and_resumed(window, name):
 
 def _recurring(key):
     return schedule("default", key, add, schedule="0 12 * * *", args=[1, 2])
+
+
+def test_a_queue_is_cleared_after_a_question(window, name):
+    job = apart(lambda: rows.ready(seed.job(queue=f"{name}-clear"))).pk
+    window.open(list_of("queue"))
+    window.press(f"Clear {name}-clear")
+    assert is_there(Job.objects.filter(pk=job))
+    window.press(SURE)
+    assert not is_there(Job.objects.filter(pk=job))
+
+
+def test_a_group_of_failures_is_discarded_after_a_question(window, name):
+    task, exception = f"shop.{name}.gone", "shop.errors.Hopeless"
+    failed = apart(_failed_alike, task, exception)
+    window.open(list_of("failures"))
+    window.press(f"Discard all of {task}: Hopeless")
+    window.press(SURE)
+    assert not is_there(Job.objects.filter(pk__in=failed))
+
+
+def test_a_job_is_retried_and_cancelled_and_run_and_discarded(window, name):
+    failed = apart(lambda: rows.failed(seed.job(queue=name))).pk
+    later = apart(lambda: rows.scheduled(seed.job(queue=name))).pk
+    window.open(job_page(failed))
+    window.press("Retry")
+    assert is_there(ReadyExecution.objects.filter(pk=failed))
+    window.press("Cancel")
+    assert is_there(FailedExecution.objects.filter(pk=failed, kind="cancelled"))
+    window.open(job_page(later))
+    window.press("Run now")
+    now = timezone.now()
+    assert is_there(ScheduledExecution.objects.filter(pk=later, scheduled_at__lte=now))
+    window.press("Discard")
+    window.press(SURE)
+    assert not is_there(Job.objects.filter(pk=later))
+
+
+def test_jobs_that_are_ticked_are_retried(window, name):
+    failed = apart(_failed_alike, f"shop.{name}.ticked", "shop.errors.Refused")
+    window.open(f"{list_of('job')}?state=failed&task=shop.{name}.ticked")
+    for each in failed:
+        window.page.check(f"input[value='{each}']")
+    window.page.select_option("select[name=action]", "retry_selected")
+    window.press("Run")
+    assert "3 jobs retried." in window.text()
+    assert not is_there(FailedExecution.objects.filter(pk__in=failed))
+
+
+def test_all_that_match_are_left_to_an_operation_that_is_stopped(window, name):
+    apart(_failed_alike, f"shop.{name}.all", "shop.errors.Refused")
+    window.open(f"{list_of('job')}?state=failed&task=shop.{name}.all")
+    with window.page.expect_navigation():
+        window.page.get_by_role("link", name="Retry…").click()
+    assert f"of task shop.{name}.all" in window.text()
+    window.press(f"Retry: {SURE[0].lower()}{SURE[1:]}")
+    assert "carried out in the background" in window.text()
+    asked = Operation.objects.filter(criteria__contains=f"shop.{name}.all")
+    assert is_there(asked.filter(finished_at=None))
+    window.press("Stop")
+    assert is_there(asked.exclude(stopped_at=None))
+
+
+def test_a_worker_is_told_to_be_quiet_and_to_go_on(window, name):
+    worker = apart(_worker, f"{name}:1@here")
+    wish = Tuning.objects.filter(process_id=worker.pk)
+    window.open(list_of("processtree"))
+    window.press(f"Quiet {name}:1@here")
+    assert is_there(wish.filter(is_quiet=True))
+    window.press(f"Resume {name}:1@here")
+    assert not is_there(wish.filter(is_quiet=True))
+    window.press(f"Restart {name}:1@here")
+    assert is_there(wish.filter(is_to_stop=True))
+
+
+def _worker(name):
+    chief = rows.process("Supervisor", name=f"chief of {name}")
+    return rows.process("Worker", name=name, supervisor_id=chief.pk)
+
+
+def test_a_page_stays_up_to_date(windows, name):
+    visitor = windows(WIDTH, True)
+    visitor.open(list_of("queue"))
+    apart(lambda: rows.ready(seed.job(queue="just-now")))
+    visitor.page.wait_for_selector("text=just-now")
+    visitor.page.uncheck("#rqueue-live")
+    apart(lambda: ReadyExecution.objects.filter(queue_name="just-now").delete())
+    assert "just-now" in visitor.text()
+    visitor.page.check("#rqueue-live")
+    visitor.page.wait_for_selector("text=just-now", state="detached")
+    assert not visitor.troubles
+
+
+def job_page(pk):
+    return reverse("admin:robust_queue_job_change", args=[pk])
