@@ -76,8 +76,9 @@ class Page:
 
     @property
     def listing(self) -> float | None:
-        """The statements of a list; a page about one row may have more."""
-        return None if "/" in self.name else self.statements
+        """The statements of a list; a page about one row, or about all, has more."""
+        is_list = "/" not in self.name and not self.name.startswith("overview")
+        return self.statements if is_list else None
 
     @property
     def verdict(self) -> str:

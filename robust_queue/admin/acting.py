@@ -144,13 +144,21 @@ class ActingAdmin(JobRowAdmin):
     def _search(self, request: HttpRequest, wanted: Listed) -> JobSearch | None:
         """What finds them, if they are too many to be waited for.
 
-        A filter that a search cannot express, such as one for dates, keeps it here.
+        A filter that a search cannot express, such as one for dates, keeps it here. So
+        does a task that was looked for among the newest rows: a search would find older
+        ones as well, which the list has never shown.
         """
         search = _search_in(request, wanted.state)
         rows = wanted.listed.order_by().values("pk")
         if search is None or rows[: AT_ONCE + 1].count() <= AT_ONCE:
             return None
-        return search
+        is_by_task = search.text is not None and not search.finds_few
+        return None if is_by_task and self._has_too_many(request) else search
+
+    def _has_too_many(self, request: HttpRequest) -> bool:
+        """Are there more rows than a search for a task looks at?"""
+        rows = self.get_queryset(request).order_by().values("pk")
+        return bool(rows[REACH : REACH + 1].exists())
 
     def _ask(self, deed: Deed, request: HttpRequest, number: int) -> HttpResponse:
         context = {
@@ -202,11 +210,13 @@ _PAGE = "p"
 
 
 def _search_in(request: HttpRequest, state: str) -> JobSearch | None:
-    asked = {name: str(value).strip() for name, value in request.GET.items()}
-    given = {name for name, value in asked.items() if value} - {_PAGE}
+    asked = {name: str(value) for name, value in request.GET.items()}
+    given = {name for name, value in asked.items() if value.strip()} - {_PAGE}
     if given - _NAMES.keys():
         return None
     named: dict[str, Any] = {_NAMES[name]: asked[name] for name in given}
+    if "text" in named:
+        named["text"] = named["text"].strip()  # as the list does, of this one alone
     try:
         return JobSearch(state=state, **named)
     except SearchError:

@@ -5,7 +5,7 @@ from itertools import chain
 from typing import Any
 from uuid import UUID
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.models import LogEntry
 from django.contrib.admin.views.main import ORDER_VAR, ChangeList
@@ -13,18 +13,21 @@ from django.core.exceptions import BadRequest, FieldDoesNotExist, ValidationErro
 from django.core.paginator import Paginator
 from django.db.models import Model, Q, QuerySet
 from django.db.models.constants import LOOKUP_SEP
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.functional import cached_property
 from django.utils.text import capfirst
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from robust_queue.models import Job
 
 from . import display, navigation, permissions, redaction
-from .databases import database_of
+from .databases import database_of, has_changed
 
 # As many rows as a list counts, shows and acts on. Who looks for more narrows it down.
 REACH = 10_000
+# And as many as are looked through for a task, to which no index leads.
+SEARCHED = 2_000
 
 
 class BoundedPaginator(Paginator):  # type: ignore[type-arg]
@@ -120,7 +123,7 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     ) -> HttpResponse:
         title = capfirst(self.opts.verbose_name_plural)
         framed = {"title": title, **self.frame(request), **(extra_context or {})}
-        return super().changelist_view(request, framed)
+        return self.refusal(request) or super().changelist_view(request, framed)
 
     def changeform_view(
         self,
@@ -130,7 +133,17 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         extra_context: dict[str, Any] | None = None,
     ) -> Any:
         framed = {**self.frame(request), **(extra_context or {})}
-        return super().changeform_view(request, object_id, form_url, framed)
+        return self.refusal(request) or super().changeform_view(
+            request, object_id, form_url, framed
+        )
+
+    def refusal(self, request: HttpRequest, back: str = "") -> HttpResponse | None:
+        """The answer to a form about another database than the one that is chosen."""
+        if not has_changed(request):
+            return None
+        told = gettext("Another database was chosen meanwhile: nothing was done.")
+        self.message_user(request, told, messages.ERROR)
+        return HttpResponseRedirect(back or request.get_full_path())
 
     def response_action(
         self, request: HttpRequest, *args: Any, **kwargs: Any
@@ -158,8 +171,9 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
             yield each if isinstance(each, str) else getattr(each, "parameter_name", "")
 
     def _is_key(self, text: str) -> bool:
+        key = self.opts.pk
         try:
-            self.opts.pk.to_python(text)
+            key.run_validators(key.to_python(text))  # a number may be too large
         except ValidationError:
             return False
         return "\0" not in text
@@ -208,7 +222,7 @@ class JobRowAdmin(ReadOnlyAdmin):
     id_lookups = ("job_id",)
     name_lookups = ("job__task_path",)
     search_help_text = _(
-        "The id of a job, or the whole path of a task among the newest 10,000."
+        "The id of a job, or the whole path of a task among the newest 2,000."
     )
     wide_columns: Sequence[str] = ("job__arguments", "job__metadata")
 
@@ -251,7 +265,7 @@ class JobRowAdmin(ReadOnlyAdmin):
 def _newest(rows: QuerySet[Any]) -> QuerySet[Any]:
     """Only so many, by the ids of their jobs; the jobs are told as well."""
     ids = rows.order_by("-job_id").values_list("job_id", flat=True)
-    edge = ids[REACH : REACH + 1].first()
+    edge = ids[SEARCHED : SEARCHED + 1].first()
     return rows if edge is None else rows.filter(job_id__gt=edge, job__id__gt=edge)
 
 

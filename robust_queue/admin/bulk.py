@@ -73,11 +73,8 @@ class BulkAdmin(ReadOnlyAdmin):
         if search is None or not _fits(verb, search):
             told = _("That filter makes no sense here: nothing was done.")
             return self._refuse(request, told)
-        # Somebody may have chosen another one on another page meanwhile.
-        database = database_of(request)
-        if request.POST.get("database", database) != database:
-            told = _("Another database was chosen meanwhile: nothing was done.")
-            return self._refuse(request, told)
+        if refusal := self.refusal(request, self._back(request)):
+            return refusal
         if request.method == "POST":
             return ask_for(request, verb, search, self.admin_site)
         return self._ask(request, verb, search)

@@ -28,6 +28,16 @@ def choose(request: HttpRequest, database: str) -> bool:
     return True
 
 
+def has_changed(request: HttpRequest) -> bool:
+    """Was another one chosen since the page was shown that a form comes from?
+
+    The choice holds for all windows of a session, and elsewhere the same names and
+    numbers are those of other rows.
+    """
+    shown = request.POST.get("database")
+    return shown is not None and shown != database_of(request)
+
+
 def known() -> list[str]:
     """The databases that hold queues, in the order of TASKS."""
     return list(dict.fromkeys(each.database for each in backends()))

@@ -87,7 +87,7 @@ class JobAdmin(BulkAdmin, JobPageAdmin):
     list_filter = [JobsFilter]
     link_columns = tuple(JobsFilter.names())
     id_lookups = ("pk",)
-    name_lookups = ("task_path", "arguments")
+    name_lookups = ()
     ordering = ["-id"]
     wide_columns = (
         "arguments",
@@ -149,6 +149,8 @@ class JobAdmin(BulkAdmin, JobPageAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
+        if _is_proposed(request):
+            return super().get_search_results(request, queryset, search_term)
         by_text = jobs_list.may_search_arguments(request)
         return with_text(queryset, search_term, in_arguments=by_text), False
 
@@ -265,6 +267,12 @@ _VERB_OF = {
     "cancel_selected": "cancel",
     "discard_selected": "discard",
 }
+
+
+def _is_proposed(request: HttpRequest) -> bool:
+    """Does a field of some form ask, which would look through the whole table?"""
+    match = request.resolver_match
+    return match is not None and match.url_name == "autocomplete"
 
 
 def _state_in(request: HttpRequest) -> str:

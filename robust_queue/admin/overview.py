@@ -78,6 +78,9 @@ class OverviewAdmin(PageAdmin):
             **self._failures(request, database),
         }
 
+    def refusal(self, request: HttpRequest, back: str = "") -> None:
+        """None: here another database is what is asked for."""
+
     def press(self, request: HttpRequest) -> HttpResponse:
         """Look at another database from now on."""
         if not databases.choose(request, request.POST.get("database", "")):

@@ -38,7 +38,7 @@ class PageAdmin(ReadOnlyAdmin):
         if not self.has_view_permission(request):
             raise PermissionDenied
         if request.method == "POST":
-            return self.press(request)
+            return self.refusal(request) or self.press(request)
         context = {**self.facts(request), **(extra_context or {})}
         return self.page(request, "change_list", self.title, context)
 

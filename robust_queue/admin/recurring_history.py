@@ -73,6 +73,7 @@ class RecurringExecutionAdmin(ReadOnlyAdmin):
         "job_link",
     ]
     list_filter = ["outcome"]
+    link_columns = ("task_key",)
     id_lookups = ("job_id",)
     name_lookups = ("task_key",)
     search_help_text = _("The id of a job, or the whole key of a recurring task.")

@@ -171,11 +171,14 @@ class OrderedAdmin(ReadOnlyAdmin):
     def order_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Do what a button of the page says, and show the page again."""
         order = ORDERS.get(request.POST.get("order", ""))
-        if not self.may_order(request, *filter(None, [order])):
+        is_allowed = self.may_order(request, *filter(None, [order]))
+        if not self.has_view_permission(request) or not is_allowed:
             raise PermissionDenied
         row: Any = self.get_object(request, unquote(object_id))
         if row is None or order is None:
             raise Http404
+        if refusal := self.refusal(request, self.url_of(CHANGE_PAGE, row)):
+            return refusal
         self._carry_out(order, request, [row])
         return HttpResponseRedirect(self.url_of(CHANGE_PAGE, row))
 

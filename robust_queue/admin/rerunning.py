@@ -22,6 +22,7 @@ from . import redaction
 from .arguments import ArgumentsField, editable
 from .base import JobRowAdmin, record
 from .databases import home_of
+from .permissions import may_look
 
 
 class RerunForm(forms.Form):
@@ -61,7 +62,8 @@ class RerunnableAdmin(JobRowAdmin):
 
     def rerun_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Show the form, or do what it says."""
-        if not self.has_rerun_permission(request):
+        may_see = self.has_view_permission(request) or may_look(request, Job)
+        if not may_see or not self.has_rerun_permission(request):
             raise PermissionDenied
         row: Any = self.get_object(request, unquote(object_id))
         if row is None:

@@ -261,3 +261,12 @@ def test_the_price_is_the_same_however_many_are_listed_and_filtered(as_superuser
             with statements() as sent:
                 assert len(shown(as_superuser.get(LIST, narrow | place))) == 20
             assert len(sent) <= 12, sent
+
+
+def test_fields_of_forms_do_not_look_through_all_arguments(as_superuser):
+    job = rows.ready(rows.job(arguments='{"args":["needle"],"kwargs":{}}')).job
+    named = {"app_label": "robust_queue", "model_name": "attempt", "field_name": "job"}
+    url = reverse("admin:autocomplete")
+    for term, found in (("needle", 0), (str(job.pk), 1)):
+        answer = as_superuser.get(url, {**named, "term": term})
+        assert len(answer.json()["results"]) == found
