@@ -279,7 +279,7 @@ def test_no_number_is_too_large_to_be_ticked(root, browse):
 def test_older_rows_than_a_list_has_looked_at_are_left_alone(root, browse, monkeypatch):
     """A search for a task ends where the list ends; an operation would go on."""
     monkeypatch.setattr(base, "SEARCHED", 4)
-    monkeypatch.setattr(acting, "SEARCHED", 4)
+    monkeypatch.setattr(acting, "REACH", 4)
     monkeypatch.setattr(acting, "AT_ONCE", 1)
     old, *others = [rows.failed() for _ in range(5)]
     ticked = {"_selected_action": [str(others[0].pk)], "select_across": "1"}
