@@ -128,6 +128,7 @@ class FailuresAdmin(PageAdmin):
             "alike": alike,
             "task": display.path(alike.task_path),
             "exception": display.plain(name),
+            "whole_exception": display.plain(alike.exception_class),
             "example": display.plain(group.example),
             "shapes": [(display.plain(shape), n) for shape, n in group.usual_messages],
             "kind": _LABELS.get(alike.kind, alike.kind),

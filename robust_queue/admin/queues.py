@@ -26,6 +26,7 @@ from . import queue_rows
 from .acting import Patience
 from .base import ReadOnlyAdmin, record
 from .databases import database_of
+from .display import plain
 from .pages import PAGES, PageAdmin
 from .permissions import may_look
 
@@ -124,7 +125,7 @@ class QueueAdmin(PageAdmin):
 
     def _ask(self, request: HttpRequest, name: str) -> HttpResponse:
         status = queue_in_full(database_of(request), name)
-        question = _("Discard everything that waits in queue “%s”?") % name
+        question = _("Discard everything that waits in queue “%s”?") % plain(name)
         context = {"queue": status, "back": request.get_full_path()}
         return self.page(request, "clear", question, context)
 
@@ -133,7 +134,7 @@ class QueueAdmin(PageAdmin):
     ) -> None:
         words = ngettext("%d job discarded.", "%d jobs discarded.", done) % done
         record(request, [Pause(queue_name=name)], CHANGE, words)
-        told = [gettext("Queue “%s”:") % name, words]
+        told = [gettext("Queue “%s”:") % plain(name), words]
         if patience.is_over:
             told.append(gettext("There was no time for more: do it again to go on."))
         level = messages.WARNING if patience.is_over else messages.SUCCESS
@@ -154,7 +155,7 @@ class QueueAdmin(PageAdmin):
         if changed:
             record(request, [Pause(queue_name=name)], button.flag)
         said: Any = button.done if changed else button.was_so
-        self.message_user(request, said % name)
+        self.message_user(request, said % plain(name))
 
 
 @admin.register(Pause)
