@@ -26,17 +26,18 @@ SURE = "Yes, I\N{RIGHT SINGLE QUOTATION MARK}m sure"
 
 
 @pytest.fixture
-def window(windows, has_scripts):
-    """A wide window, with scripts and without, in which nothing may go wrong."""
-    visitor = windows(WIDTH, has_scripts)
+def window(windows, width, has_scripts):
+    """A wide window in the light and a narrow one in the dark, in which all is well."""
+    visitor = windows(width, has_scripts)
+    visitor.page.emulate_media(color_scheme="light" if width == WIDTH else "dark")
     yield visitor
     assert not visitor.troubles
 
 
 @pytest.fixture
-def name(has_scripts):
+def name(width, has_scripts):
     """Of rows that only this test knows."""
-    return f"button-{'scripts' if has_scripts else 'plain'}"
+    return f"button-{width}-{'scripts' if has_scripts else 'plain'}"
 
 
 def list_of(model_name):
@@ -171,7 +172,7 @@ def _worker(name):
     return rows.process("Worker", name=name, supervisor_id=chief.pk)
 
 
-def test_a_page_stays_up_to_date(windows, name):
+def test_a_page_stays_up_to_date(windows):
     visitor = windows(WIDTH, True)
     visitor.open(list_of("queue"))
     apart(lambda: rows.ready(seed.job(queue="just-now")))
