@@ -187,3 +187,48 @@ def test_a_page_stays_up_to_date(windows):
 
 def job_page(pk):
     return reverse("admin:robust_queue_job_change", args=[pk])
+
+
+def test_a_supervisor_is_told_to_stop_after_a_question(window, name):
+    worker = apart(_worker, f"{name}-all:1@here")
+    wish = Tuning.objects.filter(process_id=worker.supervisor_id)
+    window.open(list_of("processtree"))
+    _of_household(window, name, "Quiet all")
+    assert is_there(wish.filter(is_quiet=True))
+    _of_household(window, name, "Stop")
+    assert not is_there(wish.filter(is_to_stop=True))
+    window.press(SURE)
+    assert is_there(wish.filter(is_to_stop=True))
+
+
+def _of_household(window, name, button):
+    heading = f"chief of {name}-all:1@here"
+    household = window.page.locator(".rqueue-household").filter(has_text=heading)
+    with window.page.expect_navigation():
+        household.get_by_role("button", name=button, exact=True).click()
+
+
+def test_a_failed_job_is_edited_and_run_again(window, name):
+    failed = apart(lambda: rows.failed(rows.job(queue_name=name))).pk
+    window.open(job_page(failed))
+    with window.page.expect_navigation():
+        window.page.get_by_role("link", name="Edit and re-run").click()
+    window.page.fill("[name=queue_name]", f"{name}-again")
+    window.press("Run again")
+    assert not is_there(Job.objects.filter(pk=failed))
+    assert is_there(ReadyExecution.objects.filter(queue_name=f"{name}-again"))
+
+
+def test_a_schedule_is_added_and_deleted(window, name):
+    window.open(reverse("admin:robust_queue_recurringtask_add"))
+    window.page.fill("[name=key]", f"{name}-new")
+    window.page.select_option("[name=task_path]", add.module_path)
+    window.page.fill("[name=schedule]", "every 5 minutes")
+    window.page.fill("[name=arguments]", '{"args": [1, 2], "kwargs": {}}')
+    window.press("Save and continue editing")
+    row = RecurringTask.objects.filter(key=f"{name}-new")
+    assert is_there(row)
+    assert "Every 5 minutes" in window.text()
+    window.press("Delete")
+    window.press(SURE)
+    assert not is_there(row)
