@@ -14,6 +14,7 @@ from robust_queue.models import (
     RecurringExecution,
     RecurringTask,
     ScheduledExecution,
+    TaskPause,
     Tuning,
 )
 from tests.browser import seed
@@ -232,3 +233,22 @@ def test_a_schedule_is_added_and_deleted(window, name):
     window.press("Delete")
     window.press(SURE)
     assert not is_there(row)
+
+
+def test_actions_of_lists_are_done_to_what_is_ticked(window, name):
+    pause = apart(lambda: rows.task_pause(task_path=f"shop.{name}"))
+    row = apart(_recurring, f"{name}-listed")
+    (failed, *_) = apart(_failed_alike, f"shop.{name}.raw", "shop.errors.Refused")
+    _tick(window, "taskpause", pause.pk, "resume_selected")
+    assert not is_there(TaskPause.objects.filter(pk=pause.pk))
+    _tick(window, "recurringtask", row.pk, "pause_selected")
+    assert is_there(RecurringTask.objects.filter(pk=row.pk, enabled=False))
+    _tick(window, "failedexecution", failed, "retry_selected")
+    assert is_there(ReadyExecution.objects.filter(pk=failed))
+
+
+def _tick(window, model_name, pk, action):
+    window.open(list_of(model_name))
+    window.page.check(f"input[name=_selected_action][value='{pk}']")
+    window.page.select_option("select[name=action]", action)
+    window.press("Run")
