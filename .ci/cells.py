@@ -29,6 +29,11 @@ class Cell:
         """Pages are looked at in one cell; see ``tests/conftest.py``."""
         return self.environment == environments.NEWEST and self.database == "sqlite"
 
+    @property
+    def has_node(self) -> bool:
+        """Workers in another language work here; see ``tests/conftest.py``."""
+        return self.environment == environments.NEWEST
+
 
 # The newest first: it has the longest runs, and whatever is last runs alone.
 ALL = [
@@ -78,6 +83,9 @@ def equip(cells: list[Cell]) -> None:
     if any(cell.has_browser for cell in cells):
         for missing in packages.install_missing([packages.CHROMIUM]):
             leave_out(f"tests in a browser: {packages.in_words(missing)}")
+    if any(cell.has_node for cell in cells):
+        for missing in packages.install_missing([packages.NODE]):
+            leave_out(f"workers in Node: {packages.in_words(missing)}")
 
 
 def _matches(cell: Cell, patterns: list[str]) -> bool:

@@ -95,7 +95,7 @@ def demo(options: argparse.Namespace) -> int:
     if packages.install_missing([packages.VENV]):
         raise DevError(packages.in_words(packages.VENV))
     environment = Environment("demo", interpreters.newest())
-    environments.ensure(environment)
+    environments.ensure(environment, extra="api")
     # In place of this process, so that Ctrl-C goes to the demonstration alone.
     os.chdir(ROOT)
     command = [environment.python, "manage.py", "demo", *options.passed_on]

@@ -44,7 +44,7 @@ class Environment:
 MATRIX = (
     Environment("py311-django52", (3, 11), "Django~=5.2.0"),
     Environment("py312-django60", (3, 12), "Django~=6.0.0"),
-    Environment("py313-django61", (3, 13), "Django~=6.1.0", test_extra="browser"),
+    Environment("py313-django61", (3, 13), "Django~=6.1.0", test_extra="browser,fuzz"),
 )
 NEWEST = MATRIX[-1]
 BENCH = Environment(

@@ -141,6 +141,9 @@ CHROMIUM = Requirement(
     "Chromium", ("chromium", "fonts-dejavu-core"), lambda: bool(chromium.program())
 )
 
+# A worker outside is written for it.
+NODE = Requirement("Node", ("nodejs",), lambda: bool(shutil.which("node")))
+
 # mysqlclient is published as source only.
 COMPILER = (
     Requirement("C compiler", ("gcc", "libc6-dev"), lambda: bool(shutil.which("gcc"))),

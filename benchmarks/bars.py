@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from benchmarks.api.serving import GUNICORN, UVICORN
 from benchmarks.dashboard import comparison
 from benchmarks.plan import DJANGO_PEERS, KEYED, MILLION, OURS, UNLIMITED
 from benchmarks.summary import Row, Summary
@@ -55,6 +56,7 @@ def judge(run: Summary) -> list[Bar]:
         *_ours_alone(run),
         *_other_databases(run),
         *_memory(run),
+        *_outside(run),
         *_dashboard(run),
     ]
 
@@ -176,6 +178,13 @@ def _memory(run: Summary) -> Iterator[Bar]:
     grown = _ratio(ours, ours, "after", "value")
     jobs = ours.figures.get("jobs", 0) if ours else 0
     yield Bar(f"memory after {jobs:,.0f} jobs, to idle", grown, 1.1, at_most=True)
+
+
+def _outside(run: Summary) -> Iterator[Bar]:
+    for server in (GUNICORN, UVICORN):
+        row = run.find("api", OURS, server)
+        words = f"workers outside, 50 jobs at a time through one {server}: jobs/s"
+        yield Bar(words, row.value if row else None, 1_000)
 
 
 def _dashboard(run: Summary) -> Iterator[Bar]:

@@ -216,5 +216,5 @@ WORKLOADS: dict[str, Callable[[Measurement], Result]] = {
         *(idle, memory, naps, share, mix, dashboard),
     )
 }
-# Drains of jobs that are limited; they differ in how the queue is filled.
-WORKLOADS |= {"hot": drain, "keys": drain}
+# Drains as well: what differs is how the queue is filled, or who works it off.
+WORKLOADS |= {"hot": drain, "keys": drain, "api": drain}

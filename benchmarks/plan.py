@@ -21,6 +21,7 @@ MILLION = 1_000_000
 KEYS = 10_000
 KEYED = f"{KEYS:,} keys"
 UNLIMITED = "no limit"
+ONE_BY_ONE = "gunicorn, one by one"
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,7 @@ WORKLOADS = {
     "memory": "Memory: MiB of all processes (sum of PSS), before and after jobs",
     "naps": "Naps: jobs/s of tasks that sleep 10 ms, in 20 threads",
     "share": "Share: seconds between the first and the last start of six long tasks",
+    "api": "API: jobs/s of four workers outside, through one process of a web server",
     "dashboard": "Dashboard: ms of the slowest page of the admin, with so many jobs",
     "mix": "Mix: ms that short tasks wait beside long ones while a thread is free",
 }
@@ -83,6 +85,7 @@ def full() -> Iterator[Case]:
     yield Case("memory", OURS, "scheduler", size=100_000, repeats=1)
     yield Case("memory", "steady-queue", size=1_000, repeats=1)
     yield from _ours()
+    yield from _outside(("gunicorn", "uvicorn", ONE_BY_ONE))
     yield from _dashboards(MILLION)
 
 
@@ -101,6 +104,12 @@ def _quick() -> Iterator[Case]:
     yield from _enqueues(("raw", *CLOSEST), redis=(), size=1_500)
     yield from _bulks(("raw", "pgqueuer"), 20_000)
     yield from _latencies(("oban", "procrastinate"), (), 100)
+    yield from _outside(("gunicorn",))
+
+
+def _outside(configurations: Iterable[str]) -> Iterator[Case]:
+    for configuration in configurations:
+        yield Case("api", OURS, configuration)
 
 
 def _dashboards(most: int) -> Iterator[Case]:

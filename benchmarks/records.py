@@ -20,6 +20,7 @@ UNITS = {
     "naps": "jobs/s",
     "share": "s",
     "mix": "ms",
+    "api": "jobs/s",
     "dashboard": "ms",
 }
 

@@ -33,9 +33,10 @@ EXTRAS = {
     "naps": (("statements", "statements/job"), ("cpu_ms", "CPU ms/job")),
     "share": (("last", "last start after the call"),),
     "mix": (("p50", "p50"), ("p99", "p99")),
+    "api": (("statements", "statements/job"), ("commits", "commits/job")),
     "dashboard": (),
 }
-WITH_CPU = {"drain", "hot", "keys", "enqueue", "bulk"}
+WITH_CPU = {"drain", "hot", "keys", "enqueue", "bulk", "api"}
 
 
 def write(run: Run, folder: Path, name: str) -> None:

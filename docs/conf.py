@@ -13,7 +13,7 @@ author = "The Robust Queue contributors"
 copyright = author  # noqa: A001 (the name that Sphinx reads)
 version = release = __version__
 
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "docs.http_api"]
 exclude_patterns = ["_build"]
 nitpicky = True
 

@@ -34,7 +34,15 @@ INSTALLED_APPS = [
 TASKS = {
     "default": {
         "BACKEND": "robust_queue.backend.RobustQueueBackend",
-        "QUEUES": ["default", "letters", "mail", "parcels", "photos", "reports"],
+        "QUEUES": [
+            "default",
+            "labels",
+            "letters",
+            "mail",
+            "parcels",
+            "photos",
+            "reports",
+        ],
     },
 }
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         TaskExpired,
         TaskTimeout,
     )
+    from .external import external_task
     from .flow import Concurrency, RateLimit, Unique
     from .hooks import (
         on_dispatcher_exit,
@@ -129,6 +130,7 @@ _HOMES = {
     "discard": "robust_queue.verbs",
     "enqueue_all": "robust_queue.backend",
     "exponential": "robust_queue.backoffs",
+    "external_task": "robust_queue.external",
     "fixed": "robust_queue.backoffs",
     "is_cancelled": "robust_queue.context",
     "limits_concurrency": "robust_queue.limiting",
@@ -210,6 +212,7 @@ __all__ = [
     "discard",
     "enqueue_all",
     "exponential",
+    "external_task",
     "fixed",
     "is_cancelled",
     "limits_concurrency",

@@ -16,6 +16,7 @@ from .compat import (
     AnyResult,
     AnyTask,
     BaseTaskBackend,
+    InvalidTask,
     P,
     R,
     Task,
@@ -80,6 +81,15 @@ class RobustQueueBackend(BaseTaskBackend):
                 checked = call.task
             prepared.append(prepare(call, destination))
         return prepared
+
+    def validate_task(self, task: AnyTask) -> None:
+        """Refuse a task that this backend cannot take, and say what would help."""
+        if self.queues and task.queue_name not in self.queues:
+            raise InvalidTask(
+                f"Queue '{task.queue_name}' is not valid for backend. Name it in "
+                f"TASKS[{self.alias!r}]['QUEUES'], where an empty list allows any."
+            )
+        super().validate_task(task)
 
     def get_result(self, result_id: str) -> AnyResult:
         """The result of that id, from the database it was written to."""

@@ -30,6 +30,7 @@ from robust_queue.rules import (
     Age,
     AgeOrNever,
     Count,
+    CountOrNone,
     Database,
     Databases,
     File,
@@ -112,6 +113,9 @@ class ConfigurationOptions:
     redact: SensitiveKeys = SENSITIVE_KEYS
     redact_with: HookOrNone = None
     admin_read_only: Flag = False
+    api_sessions: Flag = False
+    api_requests_per_minute: CountOrNone = 6_000
+    api_longest_wait: Interval = timedelta(seconds=20)
     _given: frozenset[str] = field(init=False, repr=False, compare=False)
 
     def __new__(cls, **given: Any) -> Self:

@@ -60,6 +60,10 @@ class UnknownTaskError(RobustQueueError):
     """A job names a task that this process has not declared."""
 
 
+class ExternalTaskError(RobustQueueError):
+    """An external task was called here, where nobody can perform it."""
+
+
 class IsolationError(RobustQueueError):
     """A task asks for a process of its own where there is none to be had."""
 
@@ -92,7 +96,22 @@ class TaskDiscarded(RobustQueueError):  # noqa: N818
 
 
 class RecurringTaskError(RobustQueueError):
-    """What was asked of a recurring task cannot be done, and why."""
+    """What was asked of a recurring task cannot be done, and why.
+
+    ``discreet`` says the same to those who may not see arguments.
+    """
+
+    def __init__(self, message: str, *, discreet: str = "") -> None:
+        super().__init__(message)
+        self.discreet = discreet or message
+
+
+class RecurringKeyTakenError(RecurringTaskError):
+    """Something recurs under that key already, and was not to be replaced."""
+
+
+class ReportedError(RobustQueueError):
+    """An external worker has reported that an attempt failed, in its own words."""
 
 
 class TaskExpired(RobustQueueError):  # noqa: N818

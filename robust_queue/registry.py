@@ -27,11 +27,29 @@ def declare(task: AnyTask) -> None:
     """Remember a task by its path; variations made with ``using()`` change nothing."""
     known = _declared.get(task.module_path)
     if known is None or known.func is not task.func:
+        _refuse_namesake(task, known)
         _declared[task.module_path] = task
     elif known.takes_context != task.takes_context:
         raise InvalidTask(
             f"{task.module_path} is declared twice, once with takes_context and once "
             "without. A worker could not tell which is meant."
+        )
+
+
+def _refuse_namesake(task: AnyTask, known: AnyTask | None) -> None:
+    """An external task is known by its name alone, which nobody else may have.
+
+    Its module may declare it again, as it does when it is loaded anew.
+    """
+    if known is None and is_external(task):
+        known = _declared_elsewhere(task.module_path)
+    if known is None or not (is_external(task) or is_external(known)):
+        return
+    is_again = is_external(task) and is_external(known)
+    if not is_again or task.func.__module__ != known.func.__module__:
+        raise InvalidTask(
+            f"Another task is called {task.module_path!r}, declared in "
+            f"{known.func.__module__}. Give the external task a name of its own."
         )
 
 
@@ -70,6 +88,20 @@ def discover() -> dict[str, AnyTask]:
 def declared() -> dict[str, AnyTask]:
     """All tasks declared so far by path."""
     return dict(_declared)
+
+
+def external_queues() -> frozenset[str]:
+    """The queues of all external tasks. Looks once where tasks are declared."""
+    if not _discovery.is_over:
+        _discovery.begin()
+    # A copy: another thread may be importing a module that declares some.
+    known = tuple(_declared.values())
+    return frozenset(each.queue_name for each in known if is_external(each))
+
+
+def is_external(task: AnyTask) -> bool:
+    """Is this task performed by workers outside?"""
+    return getattr(task, "is_external", False)
 
 
 def trouble() -> Exception | None:

@@ -7,6 +7,7 @@ from uuid import uuid4
 from django.db import DatabaseError, connections, router
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from . import registry
 from .compat import AnyResult
 from .lifecycle.claim import claim
 from .lifecycle.dispatch import dispatch_due
@@ -27,7 +28,7 @@ def drain(
 
     Jobs that are enqueued meanwhile are run too. Works inside ``TestCase``. After
     ``limit`` jobs it stops with an error, since a task that enqueues itself would
-    otherwise go on for ever.
+    otherwise go on for ever. Jobs of external tasks stay where they are.
 
     Rates are not obeyed: what a test finds must not depend on how fast it is.
     """
@@ -46,7 +47,10 @@ def drain(
 
 def _next(alias: str, process: Process, queues: Sequence[str]) -> Claim | None:
     dispatch_due(alias)
-    while claims := claim(alias, process_id=process.id, queues=queues):
+    outside = sorted(registry.external_queues())
+    while claims := claim(
+        alias, process_id=process.id, queues=queues, left_out=outside
+    ):
         if claims[0].task_path in paused_tasks(alias):
             claims = [*set_aside(alias, claims, worker_id=process.name)]
         if claims:

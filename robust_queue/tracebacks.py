@@ -39,3 +39,10 @@ _CALLERS = (
     _folder(asyncio.__file__),
     _folder(concurrent.futures.__file__),
 )
+
+
+def in_one_line(text: str) -> str:
+    """As it may stand in a log: nothing in it looks like a line of others."""
+    if not text.isprintable():
+        text = "".join(each if each.isprintable() else " " for each in text)
+    return " ".join(text.split())

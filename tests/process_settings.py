@@ -12,6 +12,9 @@ _SUPERVISED = json.loads(os.environ.get("RQ_SUPERVISED", "{}"))
 if not _SUPERVISED.get("with_other"):
     del DATABASES["other"], TASKS["other"]
 
+# Every supervisor that starts checks its addresses, and there are hundreds of them.
+ROOT_URLCONF = _SUPERVISED.get("urls", "tests.admin_urls")
+
 DEBUG = _SUPERVISED.get("debug", False)
 
 ROBUST_QUEUE = {

@@ -184,6 +184,14 @@ class TestChecksBeforeAnythingIsWritten:
         with pytest.raises(TypeError, match="too many positional arguments"):
             tasks.attempt_number.enqueue(1, 2)
 
+    def test_a_queue_that_is_not_there_is_told_where_to_be_named(self, settings):
+        queues = {"default": {**settings.TASKS["default"], "QUEUES": ["default"]}}
+        with (
+            override_settings(TASKS=settings.TASKS | queues),
+            pytest.raises(InvalidTask, match=r"TASKS\['default'\]\['QUEUES'\]"),
+        ):
+            add.using(queue_name="mail")
+
     @pytest.mark.parametrize("name", ["", " a", "a ", "a*", "a\nb", "a\0", "x" * 129])
     def test_names_of_queues(self, name):
         with pytest.raises(InvalidTask, match="a name has"):

@@ -103,6 +103,9 @@ class TestDefaults:
             "redact": SENSITIVE_KEYS,
             "redact_with": None,
             "admin_read_only": False,
+            "api_sessions": False,
+            "api_requests_per_minute": 6_000,
+            "api_longest_wait": timedelta(seconds=20),
         }
 
     def test_hold_where_nothing_is_configured(self, settings):

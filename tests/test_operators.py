@@ -286,7 +286,9 @@ class TestTheCommand:
         )
         said = command("clear-queue", "mail", "--state", "ready")
         assert said.endswith("1 job discarded.\n")
-        assert "2 jobs discarded." in command("clear-queue", "mail")
+        assert "2 jobs discarded." in command(
+            "clear-queue", "mail", "--state", "pending"
+        )
         assert left() == {mine["claimed"]}
         assert "0 jobs of queue 'mail'" in command("clear-queue", "mail")
         assert "a name has no" in str(refused("clear-queue", "*"))

@@ -138,6 +138,15 @@ class TestMatchingJobs:
         rows.failed()
         assert "1 job retried." in command("retry", "--kind", "error")
 
+    def test_pending_jobs(self):
+        """Whatever is not over, in as far as that can be done to it."""
+        for make in (rows.scheduled, rows.ready, rows.blocked):
+            make()
+        left = {rows.claimed().job.pk: "claimed", rows.failed().job.pk: "failed"}
+        said = command("discard", "--all", "--state", "pending")
+        assert said == "3 pending jobs to be discarded.\n3 jobs discarded.\n"
+        assert states() == left
+
     def test_waiting_jobs(self):
         failed = rows.failed().pk
         rows.ready()

@@ -1,6 +1,9 @@
-"""The addresses of the tests: nothing but the admin."""
+"""The addresses of the tests: the admin and the API."""
 
 from django.contrib import admin
-from django.urls import path
+from django.urls import include, path
 
-urlpatterns = [path("admin/", admin.site.urls)]
+urlpatterns = [
+    path("admin/", admin.site.urls),
+    path("queue/", include("robust_queue.api.urls")),
+]

@@ -2,6 +2,7 @@
 
 import os
 
+from benchmarks.api import serving
 from benchmarks.dashboard import installation
 from benchmarks.systems import load
 from benchmarks.systems.base import DASHBOARD, REDIS, SQLITE, django_database
@@ -23,3 +24,6 @@ _system = load(os.environ["BENCH_SYSTEM"])()
 globals().update(_system.django_settings())
 if _system.configuration == DASHBOARD:
     globals().update(installation.settings(INSTALLED_APPS))
+if _server := _system.options.get("server"):
+    globals().update(serving.settings(INSTALLED_APPS))
+    DATABASES["default"].update(serving.kept_connections(_server))

@@ -3,6 +3,8 @@
 import time
 from typing import Any
 
+from benchmarks.api import serving
+from benchmarks.plan import ONE_BY_ONE
 from benchmarks.systems.base import (
     BURST,
     DASHBOARD,
@@ -10,11 +12,18 @@ from benchmarks.systems.base import (
     Commands,
     Configuration,
     DjangoSystem,
+    python,
 )
 
 TASKS = "benchmarks.project.robust_queue_tasks"
 RECURRING = "benchmarks.project.robust_queue_recurring"
+OUTSIDE = "benchmarks.project.robust_queue_outside"
 CHUNK = 5_000
+MILLION = 1_000_000
+
+
+def _served_by(server: str, *, batch: int) -> dict[str, Any]:
+    return {"server": server, "batch": batch, "task_modules": [OUTSIDE]}
 
 
 class RobustQueue(DjangoSystem):
@@ -59,25 +68,51 @@ class RobustQueue(DjangoSystem):
             "1 process × 5 threads",
             options={"workers": [{"threads": 5}]},
         ),
+        # Workers outside, over HTTP.
+        serving.GUNICORN: Configuration(
+            f"gunicorn, 1 process × {serving.THREADS} threads",
+            jobs=20_000,
+            options=_served_by(serving.GUNICORN, batch=50),
+        ),
+        serving.UVICORN: Configuration(
+            "uvicorn, 1 process",
+            jobs=20_000,
+            options=_served_by(serving.UVICORN, batch=50),
+        ),
+        ONE_BY_ONE: Configuration(
+            f"gunicorn, 1 process × {serving.THREADS} threads",
+            jobs=20_000,
+            options=_served_by(serving.GUNICORN, batch=1),
+        ),
     }
 
     def django_settings(self) -> dict[str, Any]:
         """Two settings, as in the README."""
         modules = [TASKS, *self.options.get("task_modules", ())]
         options = {**self.options, "supervisor_pidfile": None, "task_modules": modules}
-        options.pop("verbosity", None)
+        for each in ("verbosity", "server", "batch"):
+            options.pop(each, None)
         return {
             "INSTALLED_APPS": ["robust_queue"],
             "TASKS": {
-                "default": {"BACKEND": "robust_queue.backend.RobustQueueBackend"}
+                "default": {
+                    "BACKEND": "robust_queue.backend.RobustQueueBackend",
+                    "QUEUES": ["default", "outside"],
+                }
             },
             "ROBUST_QUEUE": options,
         }
 
     def worker(self) -> Commands:
-        """One supervisor, which starts the others."""
+        """One supervisor, which starts the others; or workers outside and a server."""
+        if self._server:
+            return self._workers_outside(serving.free_port())
         verbosity = str(self.options.get("verbosity", 1))
         return [self.manage("robust_queue", "--verbosity", verbosity)]
+
+    def _workers_outside(self, port: int) -> Commands:
+        work = python("-m", "benchmarks.systems", self.name, "work_outside", str(port))
+        return [serving.command(self._server, port), work]
 
     def enqueue_one(self, number: int) -> None:
         """Call `enqueue()`."""
@@ -172,8 +207,29 @@ class RobustQueue(DjangoSystem):
             returns[number] = time.monotonic()
         return returns
 
+    def command_work_outside(self, port: int) -> None:
+        """Work off the queue over HTTP, until somebody ends this."""
+        from django.db import connection
+
+        from benchmarks.api import outside
+        from robust_queue.lifecycle.tokens import create_token
+
+        _, token = create_token(
+            "default", name="bench", scopes=["work:*"], requests_per_minute=MILLION
+        )
+        connection.close()
+        outside.work(port, self.options["batch"], token)
+
+    @property
+    def _server(self) -> str:
+        return str(self.options.get("server", ""))
+
     @property
     def _task(self) -> Any:
+        if self._server:
+            from benchmarks.project.robust_queue_outside import work_outside
+
+            return work_outside
         from benchmarks.project import robust_queue_tasks as tasks
 
         return tasks.work_async if self.asynchronous else tasks.work

@@ -35,12 +35,20 @@ INVITATION = """
 The dashboard is open:  {address}/admin/robust_queue/overview/
 Log in as:              {name}, with the password {name}
 
-  Overview          an hour of charts, and what looks wrong: letters that nobody
-                    serves, photos that are paused
+  Overview          an hour of charts, and what looks wrong: letters and labels that
+                    nobody serves, photos that are paused
   Jobs              in every state; open one that is blocked, and see why it waits
   Failures          what failed alike; retry a group, and follow it under Operations
   Concurrency keys  who counts the warehouse, and who waits for that
   Processes         quiet a worker, stop one, and see it replaced
+
+The labels wait for a program in Node. With Node 18 or newer, start it in another
+terminal, from the folder of manage.py:
+
+  QUEUE_URL={address}/queue/ QUEUE_TOKEN={token} \\
+    node example_project/node_worker/shop.mjs
+
+Then Processes shows it under Workers outside, and Jobs what it has drawn.
 
 The charts begin with an hour of made-up history; the rest is real, and goes on.
 Ctrl-C stops everything.
@@ -53,10 +61,13 @@ class Dashboard:
 
     supervisor: Supervisor
     server: WebServer
+    # For the program that draws labels.
+    token: str
 
     @property
     def invitation(self) -> str:
-        return INVITATION.format(address=self.server.address, name=NAME)
+        address = self.server.address
+        return INVITATION.format(address=address, name=NAME, token=self.token)
 
     def visitor(self) -> Visitor:
         """Somebody who has logged in."""
@@ -83,10 +94,10 @@ def opened(folder: Path, tell: Callable[[str], None]) -> Iterator[Dashboard]:
     tell("\nThe dashboard is prepared: a user, an hour of history, something to show.")
     User.objects.create_superuser(NAME, password=PASSWORD)
     made_up.write_history(DATABASE)
-    printing = exhibits.put_up()
+    printing, token = exhibits.put_up(), exhibits.let_somebody_draw()
     with _household(folder) as supervisor, serving(folder / "web.log") as server:
         tell("A supervisor with two workers and a web server are started.")
-        dashboard = Dashboard(supervisor, server)
+        dashboard = Dashboard(supervisor, server, token)
         _busy(dashboard, printing)
         yield dashboard
 

@@ -6,6 +6,7 @@ long, is paused, or recurs.
 
 from datetime import timedelta
 
+from django.db import DEFAULT_DB_ALIAS
 from django.utils import timezone
 
 from robust_queue import (
@@ -18,6 +19,7 @@ from robust_queue import (
 )
 from robust_queue.lifecycle import operations
 from robust_queue.lifecycle.search import JobSearch
+from robust_queue.lifecycle.tokens import create_token
 from robust_queue.models import Operation
 
 from .demonstration import PHOTOS
@@ -25,6 +27,7 @@ from .tasks import (
     CardDeclinedError,
     charge_card,
     count_warehouse,
+    draw_label,
     greet_customer,
     nightly_report,
     print_catalogue,
@@ -38,6 +41,7 @@ from .tasks import (
 MINUTES = 60
 HALLS = 4
 NAMES = ("Ada", "Grace", "Hedy", "Katherine", "Radia")
+TOWN = "London"
 
 
 def put_up() -> str:
@@ -47,6 +51,12 @@ def put_up() -> str:
     _what_recurs()
     enqueue_all(count_warehouse.bind(hall, MINUTES) for hall in range(1, HALLS + 1))
     return print_catalogue.enqueue(MINUTES).id
+
+
+def let_somebody_draw() -> str:
+    """Make a token for the program that draws labels, and return its text."""
+    _, text = create_token(DEFAULT_DB_ALIAS, name="labels", scopes=["work:labels"])
+    return text
 
 
 def retry_the_declined(database: str, by: str) -> Operation:
@@ -61,6 +71,7 @@ def _what_waits() -> None:
     for hours, name in enumerate(NAMES, start=1):
         greet_customer.using(run_after=timedelta(hours=hours)).enqueue(name)
     enqueue_all(write_letter.bind(name) for name in NAMES)
+    enqueue_all(draw_label.bind(n, [name, TOWN]) for n, name in enumerate(NAMES))
 
 
 def _what_is_paused() -> None:

@@ -18,6 +18,7 @@ from robust_queue import (
     Concurrency,
     Unique,
     exponential,
+    external_task,
     recurring,
     storable,
     task,
@@ -141,6 +142,21 @@ def pack_parcel(number: int) -> str:
     """Take a while. If the worker dies meanwhile, another one begins anew."""
     time.sleep(0.4)
     return f"parcel {number}"
+
+
+def _label(parcel: int, address: list[str]) -> str:
+    """Return the label of a parcel as SVG."""
+    raise NotImplementedError
+
+
+# Drawn by a program in another language: see ``example_project/node_worker``.
+draw_label = external_task(
+    "draw-label",
+    queue_name="labels",
+    signature=_label,
+    max_attempts=5,
+    timeout=60,
+)
 
 
 @task(concurrency=Concurrency(key=lambda article, count: article))

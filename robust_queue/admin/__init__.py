@@ -20,6 +20,7 @@ from . import (
     recurring,
     recurring_history,
     roster,
+    tokens,
 )
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "recurring_history",
     "register",
     "roster",
+    "tokens",
 ]
 
 # As they are registered by now: later on somebody may take some of them out there.

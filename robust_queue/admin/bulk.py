@@ -16,13 +16,13 @@ from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from robust_queue.lifecycle.operations import VERBS, expected
+from robust_queue.lifecycle.operations import expected, states_for
 from robust_queue.lifecycle.search import JobSearch
 
 from . import display
 from .base import REACH, ReadOnlyAdmin
 from .databases import database_of
-from .job_deeds import may, verbs_for
+from .job_deeds import DEEDS, may, verbs_for
 from .jobs_filter import FilterForm, search_of
 from .jobs_list import may_search_arguments
 from .requesting import LABELS, ask_for
@@ -65,7 +65,7 @@ class BulkAdmin(ReadOnlyAdmin):
     def bulk_view(self, request: HttpRequest) -> HttpResponse:
         """Ask, or write the request down."""
         verb = request.GET.get(VERB, "")
-        if verb not in VERBS:
+        if verb not in DEEDS:
             raise BadRequest("There is no such verb.")
         if not self.has_view_permission(request) or not may(request, verb):
             raise PermissionDenied
@@ -106,8 +106,10 @@ class BulkAdmin(ReadOnlyAdmin):
 
 
 def _fits(verb: str, search: JobSearch) -> bool:
-    state = search.common_state
-    return not state or state in VERBS[verb].states
+    try:
+        return bool(states_for(verb, search))
+    except ValueError:
+        return False
 
 
 def _search_in(request: HttpRequest) -> JobSearch | None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from robust_queue import registry
 from robust_queue.lifecycle.queues import queue_names
 from robust_queue.models import FailedExecution, Job, Process, RecurringTask
+from robust_queue.models.processes import WORKING
 
 # The latest rows tell what there is to choose from.
 LOOKED_AT = 1_000
@@ -29,7 +30,7 @@ def _errors(database: str) -> Iterable[str]:
 
 
 def _workers(database: str) -> Iterable[str]:
-    workers = Process.objects.using(database).filter(kind="Worker")
+    workers = Process.objects.using(database).filter(kind__in=WORKING)
     return workers.order_by("name").values_list("name", flat=True)[:PROPOSED]
 
 

@@ -15,14 +15,13 @@ from django.template.response import TemplateResponse
 from django.urls import NoReverseMatch, URLPattern, path, reverse
 from django.utils.translation import gettext as _
 
-from robust_queue.lifecycle.operations import VERBS
-from robust_queue.lifecycle.search import id_in
+from robust_queue.lifecycle.search_conditions import id_in
 from robust_queue.models import Job
 
 from . import display
 from .base import ReadOnlyAdmin
 from .databases import database_of
-from .job_deeds import do_and_tell, may, verbs_for
+from .job_deeds import DEEDS, do_and_tell, may, verbs_for
 from .requesting import LABELS
 
 
@@ -47,7 +46,7 @@ class JobPageAdmin(ReadOnlyAdmin):
 
     def do_view(self, request: HttpRequest, object_id: str, verb: str) -> HttpResponse:
         """Do it, to this job alone. One that is to be discarded is asked about."""
-        if verb not in VERBS:
+        if verb not in DEEDS:
             raise BadRequest("There is no such verb.")
         if not self.has_view_permission(request) or not may(request, verb):
             raise PermissionDenied

@@ -112,7 +112,9 @@ class JobChangeList(LeanChangeList):
     @property
     def stretch(self) -> int:
         """How many jobs a page looks through, if no index finds those it is for."""
-        return STRETCH if self.search.is_long_in(self.root_queryset.db) else 0
+        search = self.search
+        is_long = search.is_composite or search.is_long_in(self.root_queryset.db)
+        return STRETCH if is_long and not search.finds_few else 0
 
     @property
     def shown_stretch(self) -> str:
@@ -120,7 +122,8 @@ class JobChangeList(LeanChangeList):
 
     def _book(self) -> Book:
         asked = self.filter
-        relation = f"{asked.state}_execution" if asked.state else ""
+        is_one = bool(asked.state) and not asked.search.is_composite
+        relation = f"{asked.state}_execution" if is_one else ""
         table = TABLE_OF[asked.state].objects.using(self.root_queryset.db)
         searched = table.filter(**asked.bounds())
         return Book(
@@ -143,8 +146,10 @@ class JobChangeList(LeanChangeList):
 
 
 def may_search_arguments(request: HttpRequest) -> bool:
-    """A search would tell, guess by guess, what is redacted."""
-    return sees_all(request) or (sees_contents(request) and not redact.is_on())
+    """May they look for a text in arguments?"""
+    return redact.is_searchable(
+        sees_contents=sees_contents(request), sees_all=sees_all(request)
+    )
 
 
 def execution_of(job: Job) -> Any:

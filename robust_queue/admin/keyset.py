@@ -10,7 +10,8 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
-from robust_queue.lifecycle.search import Bounds, bounded, id_in
+from robust_queue.lifecycle.search import Bounds, bounded
+from robust_queue.lifecycle.search_conditions import id_in
 
 OLDER = "older"
 NEWER = "newer"

@@ -21,7 +21,8 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from robust_queue.configuration import current
-from robust_queue.lifecycle.operations import VERBS, stop
+from robust_queue.lifecycle.deeds import VERBS
+from robust_queue.lifecycle.operations import stop
 from robust_queue.lifecycle.search import JobSearch
 from robust_queue.lifecycle.search_words import SearchError
 from robust_queue.models import Job, Operation, Process

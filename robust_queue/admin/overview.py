@@ -13,6 +13,7 @@ from robust_queue.lifecycle.alarms import Alarm, alarms
 from robust_queue.lifecycle.busiest import Busiest, busiest
 from robust_queue.lifecycle.failures import failures
 from robust_queue.lifecycle.roster import Roster, roster
+from robust_queue.lifecycle.selection import PENDING
 from robust_queue.lifecycle.statistics import (
     PERIODS,
     PeriodName,
@@ -96,7 +97,7 @@ class OverviewAdmin(PageAdmin):
                 "address": self._address("job", state=state),
             }
             for state, number in counts.items()
-            if state
+            if state and state != PENDING
         ]
 
     def _present(self, request: HttpRequest, database: str) -> dict[str, Any]:

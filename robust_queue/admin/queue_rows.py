@@ -124,7 +124,8 @@ def _done(points: Sequence[Point]) -> dict[str, Any]:
 
 def _worker(site: AdminSite, worker: WorkerStatus) -> dict[str, Any]:
     link = display.link(site, Process, worker.id, display.plain(worker.name))
-    return {"link": link, "is_quiet": worker.is_quiet}
+    how = {"is_quiet": worker.is_quiet, "is_external": worker.is_external}
+    return {"link": link, **how}
 
 
 def _idle(site: AdminSite, idle: IdleServer) -> dict[str, Any]:

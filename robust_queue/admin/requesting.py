@@ -25,6 +25,8 @@ LABELS = {
     "discard": gettext_lazy("Discard"),
     "cancel": gettext_lazy("Cancel"),
     "run_now": gettext_lazy("Run now"),
+    # Nothing here asks for it; somebody may have done so over the HTTP API.
+    "clear": gettext_lazy("Clear"),
 }
 
 

@@ -22,6 +22,7 @@ from robust_queue.lifecycle.quiet import (
 )
 from robust_queue.lifecycle.roster import Household, Member, roster
 from robust_queue.models import ClaimedExecution, Job, Process
+from robust_queue.models.processes import EXTERNAL
 
 from . import display
 from .base import record
@@ -44,6 +45,15 @@ class Button(NamedTuple):
     verb: Callable[[str, UUID | str], Process]
     said: Promise
     said_of_all: Promise
+    # Of a worker outside, if something else is true of it.
+    said_outside: Promise | None = None
+
+    def said_of(self, process: Process) -> Any:
+        if process.kind == "Supervisor":
+            return self.said_of_all
+        if process.kind == EXTERNAL and self.said_outside is not None:
+            return self.said_outside
+        return self.said
 
 
 BUTTONS = {
@@ -61,6 +71,7 @@ BUTTONS = {
         stop_process,
         _("%s is asked to end when what it runs is over. It is replaced first."),
         _("%s is asked to stop, with all that it has started."),
+        _("%s is asked to end when what it runs is over. Nobody replaces it."),
     ),
 }
 
@@ -108,7 +119,7 @@ class ProcessTreeAdmin(PageAdmin):
         except TuningError as problem:
             self.message_user(request, display.plain(str(problem)), messages.ERROR)
         else:
-            said: Any = button.said_of_all if is_chief else button.said
+            said = button.said_of(found)
             record(request, [found], CHANGE, said % found.name)
             self.message_user(request, said % display.plain(found.name))
         return HttpResponseRedirect(request.get_full_path())
@@ -125,6 +136,7 @@ class ProcessTreeAdmin(PageAdmin):
             "found": found,
             "households": [self._household(each) for each in found.households],
             "orphans": [self._row(each) for each in found.orphans],
+            "outsiders": [self._row(each) for each in found.outsiders],
             "names_jobs": may_look(request, ClaimedExecution),
             "may_manage": self.has_manage_permission(request),
         }
@@ -149,6 +161,7 @@ class ProcessTreeAdmin(PageAdmin):
             "memory": memory_of(process),
             "heard": display.duration(member.silent_for),
             "tuned": _tuned(member),
+            "version": display.plain(_version(member)),
             "runs": [
                 {
                     "link": display.link(
@@ -163,6 +176,11 @@ class ProcessTreeAdmin(PageAdmin):
 
 def _queues(member: Member) -> tuple[str, ...]:
     return member.worker.queues if member.worker else ()
+
+
+def _version(member: Member) -> str:
+    """What a worker outside has said of itself."""
+    return member.worker.version if member.worker else ""
 
 
 def _tuned(member: Member) -> str:

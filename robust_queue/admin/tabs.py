@@ -8,6 +8,7 @@ from django.utils.formats import number_format
 from django.utils.translation import gettext_lazy as _
 
 from robust_queue.lifecycle.search import TABLE_OF
+from robust_queue.lifecycle.selection import PENDING, PENDING_STATES
 from robust_queue.models import Job
 
 from .base import REACH
@@ -16,6 +17,7 @@ STATE = "state"
 
 LABELS = {
     "": _("all"),
+    PENDING: _("pending"),
     "scheduled": _("scheduled"),
     "ready": _("ready"),
     "blocked": _("blocked"),
@@ -63,9 +65,12 @@ def tabs(
 
 def counts_of_states(database: str) -> dict[str, int]:
     """How many jobs stand where, none of them counted far beyond what is shown."""
-    numbers = [HowMany(TABLE_OF[state].objects.all()) for state in LABELS]
+    tables = {state: TABLE_OF[state] for state in LABELS if state != PENDING}
+    numbers = [HowMany(table.objects.all()) for table in tables.values()]
     found = Job.objects.using(database).order_by().values_list(*numbers)[:1]
-    return dict(zip(LABELS, found[0] if found else [0] * len(LABELS), strict=True))
+    counts = dict(zip(tables, found[0] if found else [0] * len(tables), strict=True))
+    counts[PENDING] = sum(counts[each] for each in PENDING_STATES)
+    return {state: counts[state] for state in LABELS}
 
 
 def shown_count(number: int) -> str:

@@ -22,6 +22,7 @@ from robust_queue.flow.queues import QueueConfiguration
 from robust_queue.redaction import hook_at
 
 from . import messages, sizing
+from .external import check_external_tasks, to_be_served
 from .limits import check_limits
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def register_checks() -> None:
     checks.register(check_configuration)
     checks.register(check_recurring_tasks)
     checks.register(check_limits)
+    checks.register(check_external_tasks)
     checks.register(check_databases, checks.Tags.database)
 
 
@@ -159,8 +161,9 @@ def _judge_queues(alias: str, queues: set[str]) -> Iterator[CheckMessage]:
     workers = () if nameless else configuration.current().effective_workers
     served = {name for name in queues if any(each.serves(name) for each in workers)}
     # A host without workers only enqueues.
-    if workers and queues - served:
-        yield messages.queues_unserved(alias, sorted(queues - served))
+    unserved = to_be_served(queues - served) if workers else []
+    if unserved:
+        yield messages.queues_unserved(alias, unserved)
 
 
 def _judge_databases(aliases: list[str]) -> Iterator[CheckMessage]:

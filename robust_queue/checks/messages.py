@@ -98,6 +98,15 @@ def cannot_recur(path: str, error: Exception) -> CheckMessage:
     )
 
 
+def never_taken(path: str, queue: str) -> CheckMessage:
+    return _error(
+        "E012",
+        f"Task {path} is declared in queue {queue!r}, which belongs to external tasks:"
+        " the workers of this project never take jobs from there.",
+        "Give the task another queue_name, or the external tasks a queue of their own.",
+    )
+
+
 def transactions_deferred(alias: str) -> CheckMessage:
     return _warning(
         "W001",
@@ -187,6 +196,25 @@ def too_few_connections(alias: str, needed: int, allowed: int) -> CheckMessage:
     )
 
 
+def limits_disagree(group: str, limits: Mapping[str, int]) -> CheckMessage:
+    told = ", ".join(f"{path} says {limit}" for path, limit in limits.items())
+    return _warning(
+        "W010",
+        f"Tasks of the concurrency group {group!r} disagree about its limit: {told}."
+        " Whoever needs a slot last has its way.",
+        "Give all of them the same limit, or groups of their own.",
+    )
+
+
+def external_queue_named(path: str, queue: str) -> CheckMessage:
+    return _warning(
+        "W011",
+        f"{path} names the queue {queue!r}, which belongs to external tasks: this"
+        " worker never takes jobs from there.",
+        "Take the queue out. Workers outside serve it, over the HTTP API.",
+    )
+
+
 def _error(number: str, cause: str, cure: str) -> CheckMessage:
     return checks.Error(cause, hint=_hint(number, cure), id=f"robust_queue.{number}")
 
@@ -197,13 +225,3 @@ def _warning(number: str, cause: str, cure: str) -> CheckMessage:
 
 def _hint(number: str, cure: str) -> str:
     return f"{cure} See {DOCS}#robust-queue-{number.lower()}"
-
-
-def limits_disagree(group: str, limits: Mapping[str, int]) -> CheckMessage:
-    told = ", ".join(f"{path} says {limit}" for path, limit in limits.items())
-    return _warning(
-        "W010",
-        f"Tasks of the concurrency group {group!r} disagree about its limit: {told}."
-        " Whoever needs a slot last has its way.",
-        "Give all of them the same limit, or groups of their own.",
-    )

@@ -10,6 +10,7 @@ from robust_queue.configuration import current
 from robust_queue.lifecycle.queues import QueueStatus, queues
 from robust_queue.lifecycle.workers import WorkerStatus, status_of
 from robust_queue.models import FailedExecution, Process, ScheduledExecution
+from robust_queue.models.processes import EXTERNAL, WORKER, WORKING
 
 from .findings import Finding, named
 
@@ -31,7 +32,7 @@ def examine(database: str) -> Iterator[Finding]:
     yield from _absent(alive)
     yield from _silent(processes.silent_for(threshold))
     statuses = [status for status in queues(database) if status.ready]
-    servers = [status_of(each, 0) for each in alive if each.kind == "Worker"]
+    servers = [status_of(each, 0) for each in alive if each.kind in WORKING]
     yield from _unserved(statuses, servers)
     yield from _left_by_the_quiet(statuses, servers)
     yield from _paused(statuses)
@@ -41,6 +42,8 @@ def examine(database: str) -> Iterator[Finding]:
 
 def _absent(alive: Sequence[Process]) -> Iterator[Finding]:
     kinds = {process.kind for process in alive}
+    if EXTERNAL in kinds:
+        kinds.add(WORKER)  # all work may be done outside
     if not current().effective_dispatchers:
         kinds.add("Dispatcher")  # nobody wants one
     yield from (

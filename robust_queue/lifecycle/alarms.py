@@ -19,6 +19,7 @@ from robust_queue.models import (
     ScheduledExecution,
     TaskPause,
 )
+from robust_queue.models.processes import EXTERNAL, WORKER
 from robust_queue.models.queues import in_force
 from robust_queue.stores.bloat import bloat
 
@@ -63,6 +64,8 @@ def alarms(database: str, found: Roster, queues: Busiest) -> list[Alarm]:
 
 def _absent(found: Roster) -> Iterator[Alarm]:
     alive = {each.process.kind for each in found.everybody if each.is_alive}
+    if EXTERNAL in alive:
+        alive.add(WORKER)  # all work may be done outside
     absent = {
         "Supervisor": _("No supervisor is alive: nobody replaces a worker that dies."),
         "Worker": _("No worker is alive: nothing that is ready gets run."),

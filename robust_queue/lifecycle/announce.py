@@ -25,6 +25,7 @@ from robust_queue.signals import (
     tell,
 )
 from robust_queue.stores.rows import Claim, Failed, Finished
+from robust_queue.tracebacks import in_one_line
 
 SHOWN_LENGTH = 200
 
@@ -39,10 +40,12 @@ def is_heard(name: str, *, is_from_backport: bool = False) -> bool:
     return any(has_listeners(getattr(module, name)) for module in modules)
 
 
-# Django's own, which only writes a line for developers.
+# Django's own, which only write lines.
 rests_while(lambda: not task_logger.isEnabledFor(logging.DEBUG))(
     signals.log_task_enqueued
 )
+for _log in (signals.log_task_started, signals.log_task_finished):
+    rests_while(lambda: not task_logger.isEnabledFor(logging.INFO))(_log)
 
 
 def enqueued(result: AnyResult) -> None:
@@ -92,7 +95,7 @@ def retried(
             _sender(result.backend),
             task_result=result,
             error=error,
-            reason=_in_one_line(failure),
+            reason=_told(failure),
             duration=(failure.finished_at - failure.started_at).total_seconds(),
             retry_at=failure.retry_at,
         )
@@ -105,15 +108,14 @@ def snoozed(result: AnyResult, error: BaseException | None, until: datetime) -> 
             attempt_snoozed,
             _sender(result.backend),
             task_result=result,
-            reason=" ".join(str(error or "").split())[:SHOWN_LENGTH],
+            reason=in_one_line(str(error or ""))[:SHOWN_LENGTH],
             until=until,
         )
 
 
-def _in_one_line(failure: Failed) -> str:
-    message = " ".join(failure.message.split())
+def _told(failure: Failed) -> str:
     name = failure.exception_class.removeprefix("builtins.")
-    return f"{name}: {message}"[:SHOWN_LENGTH]
+    return in_one_line(f"{name}: {failure.message}")[:SHOWN_LENGTH]
 
 
 def _send(name: str, result: AnyResult) -> None:

@@ -28,10 +28,12 @@ class Claiming:
     # Queues whose partitions take turns, with the one served last, and the turn it is.
     partitioned: Mapping[str, str] = field(default_factory=dict)
     turn: int = 0
+    # Queues that are never to be looked at, even if they are named.
+    left_out: Sequence[str] = ()
 
     @property
     def is_possible(self) -> bool:
-        return self.limit > 0 and bool(self.queues)
+        return self.limit > 0 and any(it not in self.left_out for it in self.queues)
 
     def facts(self) -> dict[str, Any]:
         """What a store is told.
@@ -49,6 +51,7 @@ class Claiming:
                 now=now,
                 partitioned=self.partitioned,
                 turn=self.turn,
+                left_out=self.left_out,
             ),
             "limit": self.limit,
             "process_id": self.process_id,
@@ -64,12 +67,17 @@ def claim(
     queues: Sequence[str] = ("*",),
     limit: int = 1,
     is_likely: bool = True,
+    left_out: Sequence[str] = (),
 ) -> list[Claim]:
     """Take up to ``limit`` jobs from these queues, in order."""
     return claim_as_told(
         database,
         Claiming(
-            process_id=process_id, queues=queues, limit=limit, is_likely=is_likely
+            process_id=process_id,
+            queues=queues,
+            limit=limit,
+            is_likely=is_likely,
+            left_out=left_out,
         ),
     )
 

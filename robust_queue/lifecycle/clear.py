@@ -1,9 +1,11 @@
 """Finished or failed ──▶ gone, when it has been kept for long enough."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -17,7 +19,9 @@ from robust_queue.stores.rows import EndedJob, Milestone
 from .history import complete_before_clearing
 from .keep import rules
 from .moments import as_stored
+from .selection import OnProgress, Tally, Wanted, in_batches, standing
 
+DAY = timedelta(days=1)
 BATCH_SIZE = 500
 LARGEST_BATCH = 5_000  # below what any database takes in one statement
 
@@ -68,6 +72,28 @@ def clear(
         if sleep_between_batches and batch.cleared:
             time.sleep(sleep_between_batches)
     return cleared
+
+
+def clear_matching(
+    database: str, wanted: Wanted, *, on_progress: OnProgress | None = None
+) -> Tally:
+    """Delete every finished job that matches, however young it is.
+
+    Passed over is what somebody else has locked, or cleared meanwhile.
+    """
+    if wanted.state != "finished":
+        raise ValueError(f"Only finished jobs are cleared, not {wanted.state} ones.")
+    return in_batches(database, wanted, partial(_clear_batch, database), on_progress)
+
+
+def _clear_batch(database: str, ids: Sequence[UUID]) -> Tally:
+    complete_before_clearing(database, ids)
+    # What has ended by now: hosts whose clocks are ahead write later moments.
+    before = as_stored(timezone.now() + DAY)
+    cleared = store_for(database).clear("finished", ids, before=before)
+    left = Counter(standing(database, [it for it in ids if it not in cleared]).values())
+    gone = Counter(gone=len(ids) - len(cleared) - left.total())
+    return Tally(len(ids), len(cleared), dict(left + gone))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from .admit import limits_of_ids, promote
 from .names import check_queue_name
 from .selection import (
     BATCH_SIZE,
+    PENDING,
     STATES_TO_LEAVE,
     Filter,
     OnProgress,
@@ -95,15 +96,12 @@ def clear_queue(
 ) -> int:
     """Delete the jobs that wait in a queue, or those in these states; return how many.
 
-    What comes in meanwhile is left alone, and what a worker has claimed.
+    What comes in meanwhile is left alone, and what a worker has claimed, also if all
+    that is ``pending`` is meant.
     """
     check_queue_name(queue_name)
-    for each in states:
-        if each not in WAITING:
-            known = ", ".join(WAITING)
-            raise ValueError(f"{each!r} is not a state of waiting: {known}.")
     total = Tally()
-    for state in (each for each in WAITING if not states or each in states):
+    for state in waiting_states(states):
         before, wanted = total, Filter(state=state, queue_name=queue_name)
         total += discard_matching(
             database,
@@ -113,6 +111,16 @@ def clear_queue(
         if on_progress and on_progress(total) is False:
             break
     return total.done
+
+
+def waiting_states(states: Sequence[str]) -> list[str]:
+    """Those of waiting that are meant; all of them if nothing is said."""
+    for each in states:
+        if each not in (*WAITING, PENDING):
+            known = ", ".join((*WAITING, PENDING))
+            raise ValueError(f"{each!r} is not a state of waiting: {known}.")
+    is_all = not states or PENDING in states
+    return [each for each in WAITING if is_all or each in states]
 
 
 def _counted_on(on_progress: OnProgress, before: Tally) -> OnProgress:

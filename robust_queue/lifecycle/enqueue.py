@@ -15,7 +15,7 @@ from typing import Any
 from django.db import Error, connections, transaction
 from django.utils import timezone
 
-from robust_queue import transactions
+from robust_queue import registry, transactions
 from robust_queue.arguments import check_size, dump_call, plain
 from robust_queue.compat import (
     AnyResult,
@@ -37,7 +37,7 @@ from robust_queue.stores.rows import LimitedJob, NewJob
 from . import announce, unique
 from .admit import admit
 from .moments import as_stored
-from .names import check_queue_name
+from .names import check_queue_name, check_queue_of_external
 from .rates import with_demand
 from .results import show_failure
 from .signatures import signature_of
@@ -83,6 +83,8 @@ def check(task: AnyTask) -> None:
             f"Task {task.module_path!r}: the path of a task has at most "
             f"{TASK_PATH_LENGTH} characters."
         )
+    if registry.is_external(task):
+        check_queue_of_external(task)
 
 
 def prepare(call: Call, destination: Destination) -> Prepared:

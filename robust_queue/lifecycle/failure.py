@@ -17,9 +17,9 @@ def describe(error: BaseException) -> dict[str, Any]:
     kind = type(error)
     path = f"{kind.__module__}.{kind.__qualname__}"
     return {
-        "exception_class": _storable(path)[:CLASS_LENGTH],
-        "message": _storable(message_of(error))[:MESSAGE_LENGTH],
-        "traceback": _shortened(_storable(_formatted(error))),
+        "exception_class": storable(path)[:CLASS_LENGTH],
+        "message": storable(message_of(error))[:MESSAGE_LENGTH],
+        "traceback": shortened(storable(_formatted(error))),
     }
 
 
@@ -77,13 +77,13 @@ def _formatted(error: BaseException) -> str:
         return f"{type(error).__name__}: <cannot be shown: {type(broken).__name__}>\n"
 
 
-def _storable(text: str) -> str:
+def storable(text: str) -> str:
     """PostgreSQL holds neither NUL characters nor lone surrogates."""
     text = text.encode("utf-8", "backslashreplace").decode("utf-8")
     return text.replace("\x00", "\\x00")
 
 
-def _shortened(text: str) -> str:
+def shortened(text: str) -> str:
     """Both ends of a traceback matter: where it began and what was raised."""
     if len(text) <= TRACEBACK_LENGTH:
         return text

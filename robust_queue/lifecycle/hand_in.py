@@ -92,7 +92,7 @@ def _raise_if_passing(error: Exception, tick: Tick, alone: datetime | None) -> N
 
     Together, every error of the database is one of the transaction, which is broken.
     Alone, some look as if they would pass and do not, such as a column that is missing.
-    They have some minutes.
+    They have some minutes. By hand, whoever asked for it is told, and tries again.
     """
     cause = error.__cause__ if isinstance(error, EnqueueError) else error
     if not isinstance(cause, Error):
@@ -100,7 +100,7 @@ def _raise_if_passing(error: Exception, tick: Tick, alone: datetime | None) -> N
     if alone is None or is_conflict(cause):
         raise cause
     may_pass = isinstance(cause, OperationalError | InterfaceError)
-    if may_pass and not is_given_up(tick.row, alone):
+    if may_pass and (tick.by_hand or not is_given_up(tick.row, alone)):
         raise cause
 
 

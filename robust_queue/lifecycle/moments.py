@@ -17,6 +17,24 @@ def as_stored(moment: datetime) -> datetime:
     return found if settings.USE_TZ else timezone.make_naive(found)
 
 
+def aware(moment: datetime) -> datetime:
+    """A moment with its time zone, also where the project stores none."""
+    return moment if timezone.is_aware(moment) else timezone.make_aware(moment)
+
+
+def instant(moment: datetime) -> datetime:
+    """The instant that a moment of the past stands for, in UTC.
+
+    Without USE_TZ two instants of an autumn night have the same moment. The later one
+    is meant, unless it is still to come: so nothing is taken for older than it is.
+    """
+    if timezone.is_aware(moment):
+        return moment.astimezone(UTC)
+    local = moment.replace(tzinfo=timezone.get_default_timezone())
+    second, first = (local.replace(fold=fold).astimezone(UTC) for fold in (1, 0))
+    return second if second <= datetime.now(UTC) else first
+
+
 def later(until: datetime | timedelta, *, now: datetime) -> datetime:
     """That moment, or so much later, but never in the past."""
     try:

@@ -1,6 +1,7 @@
 """What may be the name of a queue. Enqueue, pause and resume judge alike."""
 
-from robust_queue.compat import InvalidTask
+from robust_queue import registry
+from robust_queue.compat import AnyTask, InvalidTask
 
 QUEUE_NAME_LENGTH = 128
 
@@ -9,6 +10,17 @@ def check_queue_name(name: object) -> None:
     """Refuse what cannot be the name of a queue."""
     if problem := queue_name_problem(name):
         raise InvalidTask(problem)
+
+
+def check_queue_of_external(task: AnyTask) -> None:
+    """Refuse a queue from which workers of this project would take an external task."""
+    known = registry.external_queues()
+    if task.queue_name not in known:
+        raise InvalidTask(
+            f"{task.module_path} is performed by workers outside, but the queue "
+            f"{task.queue_name!r} is not one of external tasks: workers of this "
+            f"project would take the job. Choose from: {', '.join(sorted(known))}."
+        )
 
 
 def queue_name_problem(name: object) -> str | None:

@@ -12,10 +12,9 @@ has given it up, may be missed.
 
 import json
 from collections import Counter
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from django.db import models, transaction
@@ -26,10 +25,7 @@ from robust_queue.models import Job, Operation
 from robust_queue.reports import report
 from robust_queue.stores.conflicts import retried
 
-from .cancel import cancel_matching
-from .discard import discard_matching
-from .retry import retry_matching
-from .run_now import run_now_matching
+from .deeds import VERBS
 from .search import JobSearch
 from .search_walk import Step, count_up_to, step
 from .selection import Filter, Tally
@@ -44,21 +40,6 @@ MOST_FAILURES = 8
 KEPT_FOR = timedelta(days=7)
 # Of an error, as much is kept as anybody reads.
 MOST_TEXT = 2_000
-
-
-class Verb(NamedTuple):
-    """What is done, and to jobs in which states, in the order of the walk."""
-
-    states: tuple[str, ...]
-    change: Callable[[str, Filter], Tally]
-
-
-VERBS = {
-    "retry": Verb(("failed",), retry_matching),
-    "discard": Verb(("scheduled", "blocked", "ready", "failed"), discard_matching),
-    "cancel": Verb(("scheduled", "blocked", "ready", "claimed"), cancel_matching),
-    "run_now": Verb(("scheduled",), run_now_matching),
-}
 
 
 # ── Asking ─────────────────────────────────────────────────────────────────────
@@ -88,12 +69,12 @@ def states_for(verb: str, search: JobSearch) -> tuple[str, ...]:
     if verb not in VERBS:
         known = ", ".join(VERBS)
         raise ValueError(f"There is no verb {verb!r}; those that are: {known}.")
-    states = VERBS[verb].states
-    common = search.common_state
-    if common and common not in states:
+    states, common = VERBS[verb].states, search.common_state
+    meant = tuple(each for each in states if not common or each in search.states)
+    if not meant:
         word = verb.replace("_", " ")
         raise ValueError(f"To {word} is nothing that can be done to {common} jobs.")
-    return (common,) if common else states
+    return meant
 
 
 def expected(

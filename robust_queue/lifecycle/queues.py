@@ -1,6 +1,6 @@
 """The queues of a database. They exist by being named: in jobs, pauses or settings."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 from django.db.models import Count, Min
 from django.utils import timezone
 
+from robust_queue import registry
 from robust_queue.aliases import backends_of
 from robust_queue.configuration import current
 from robust_queue.models import (
@@ -15,12 +16,14 @@ from robust_queue.models import (
     ClaimedExecution,
     Pause,
     ReadyExecution,
+    Rollup,
     ScheduledExecution,
 )
 from robust_queue.models.queues import in_force
 from robust_queue.stores import store_for
 
 from .names import queue_name_problem
+from .workers import servers
 
 NO_TIME = timedelta(0)
 
@@ -74,6 +77,38 @@ def queue_names(database: str) -> list[str]:
     paused = pauses.values_list("queue_name", flat=True)
     with_jobs = store_for(database).queue_names()
     return sorted({*with_jobs, *paused, *configured_names(database)})
+
+
+def known_names(database: str) -> set[str]:
+    """The same names, and those that declared tasks are sent to."""
+    return {*queue_names(database), *_declared_names()}
+
+
+def is_known(database: str, name: str) -> bool:
+    """Is there such a queue: is it named by code, settings, a worker, jobs, its past?
+
+    No statement for what code or settings name, some small ones for any other.
+    """
+    if name in configured_names(database) | _declared_names():
+        return True
+    if any(_rows(model, database, name).exists() for model in _NAMING):
+        return True
+    return any(name in each.queues for each in servers(database))
+
+
+def _declared_names() -> set[str]:
+    return {str(task.queue_name) for task in registry.discover().values()}
+
+
+# One that is empty now and then is the same queue all the time: rollups tell of it.
+_NAMING: Sequence[Any] = (
+    ReadyExecution,
+    Pause,
+    Rollup,
+    ClaimedExecution,
+    ScheduledExecution,
+    BlockedExecution,
+)
 
 
 _OTHERS: Mapping[str, Any] = {
@@ -145,6 +180,13 @@ def configured_names(database: str) -> set[str]:
 
 
 def accepted_names(database: str) -> set[str]:
-    """Names that an alias on this database accepts, where it does not accept all."""
-    named = {name for each in backends_of(database) for name in each.queues}
+    """Names that an alias on this database accepts, where it does not accept all.
+
+    Also the queues of its external tasks: somebody is to come for these in any case.
+    """
+    aliases = {each.alias: each for each in backends_of(database)}
+    named = {name for each in aliases.values() for name in each.queues}
+    tasks = registry.discover().values()
+    outside = [each for each in tasks if registry.is_external(each)]
+    named |= {str(each.queue_name) for each in outside if each.backend in aliases}
     return {name for name in named if queue_name_problem(name) is None}

@@ -18,13 +18,14 @@ from uuid import UUID
 from robust_queue.configuration import current
 from robust_queue.exceptions import TuningError
 from robust_queue.models import Process, Tuning
+from robust_queue.models.processes import WORKING
 from robust_queue.stores.conflicts import retried
 
 from .tune import Wish, change_wish
 from .wake import tell_of_tuning
 from .workers import one_of, status_of, workers
 
-KINDS = ("Worker", "Supervisor")
+KINDS = (*WORKING, "Supervisor")
 
 
 def quiet_process(database: str, named: UUID | str) -> Process:

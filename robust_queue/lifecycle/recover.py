@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from uuid import UUID
@@ -14,6 +14,7 @@ from django.utils import timezone
 from robust_queue import policies
 from robust_queue.exceptions import TaskTimeout
 from robust_queue.models import ClaimedExecution, IsolatedRun, Job, Process
+from robust_queue.policies import OnCrash
 from robust_queue.stores.rows import Failed, Outcome
 
 from . import announce, results
@@ -45,14 +46,31 @@ class HeldClaim:
 
 def claims_of(database: str, process_id: UUID) -> list[HeldClaim]:
     """What a process holds, whatever it may know of it."""
-    return _read(ClaimedExecution.objects.using(database).filter(process_id=process_id))
+    return claims_among(
+        ClaimedExecution.objects.using(database).filter(process_id=process_id)
+    )
 
 
 def claims_of_nobody(database: str, *, limit: int) -> list[HeldClaim]:
     """Claims whose process is not known: it was registered before it claimed them."""
     process = Process.objects.filter(pk=OuterRef("process_id"))
     claims = ClaimedExecution.objects.using(database).filter(~Exists(process))
-    return _read(claims.order_by("job_id")[:limit])
+    return claims_among(claims.order_by("job_id")[:limit])
+
+
+def claims_among(claims: "models.QuerySet[ClaimedExecution]") -> list[HeldClaim]:
+    """As their rows tell of them, without the jobs, whose arguments may be large."""
+    rows = list(claims.values_list(*_COLUMNS, "created_at"))
+    jobs = Job.objects.using(claims.db).filter(pk__in=[row[0] for row in rows])
+    facts = {job_id: rest for job_id, *rest in jobs.values_list("pk", *_OF_JOB)}
+    return [
+        HeldClaim(
+            **dict(zip(_COLUMNS, row[:-1], strict=True)),
+            **dict(zip(_OF_JOB, facts.get(row[0], _OF_NONE), strict=True)),
+            started_at=row[-1],
+        )
+        for row in rows
+    ]
 
 
 def record(database: str, outcomes: Sequence[Outcome]) -> set[UUID]:
@@ -63,15 +81,21 @@ def record(database: str, outcomes: Sequence[Outcome]) -> set[UUID]:
 
 
 def give_up(
-    database: str, claims: Sequence[HeldClaim], error: Exception, *, worker_id: str
+    database: str,
+    claims: Sequence[HeldClaim],
+    error: Exception,
+    *,
+    worker_id: str,
+    otherwise: OnCrash | None = None,
 ) -> set[UUID]:
     """End attempts whose process died as their tasks' crash policy says.
 
-    They fail, or are tried again after their backoff. Returns whose claims were still
-    held: somebody else may have recovered them meanwhile.
+    They fail, or are tried again after their backoff; ``otherwise`` is what holds where
+    nothing is said. Returns whose claims were still held: somebody else may have
+    recovered them meanwhile.
     """
     whole = without_jobless(database, claims)
-    outcomes = [_crash(each, error, worker_id) for each in whole]
+    outcomes = [_crash(each, error, worker_id, otherwise) for each in whole]
     held = settle(database, outcomes)
     end_runs(database, held)
     told = [each for each in outcomes if each.job_id in held]
@@ -97,12 +121,16 @@ def end_runs(database: str, job_ids: Collection[UUID]) -> None:
         runs.filter(finished_at=None).update(finished_at=timezone.now(), exit=words)
 
 
-def _crash(claim: HeldClaim, error: Exception, worker_id: str) -> Failed:
-    now = timezone.now()
+def _crash(
+    claim: HeldClaim, error: Exception, worker_id: str, otherwise: OnCrash | None
+) -> Failed:
+    now, policy = timezone.now(), policy_for(claim)
+    if policy.on_crash is None and otherwise is not None:
+        policy = replace(policy, on_crash=otherwise)
     is_timeout = isinstance(error, TaskTimeout)
     judge = policies.judge if is_timeout else policies.judge_crash
     verdict = judge(
-        policy_for(claim),
+        policy,
         error,
         attempts=claim.attempts,
         now=now,
@@ -146,21 +174,6 @@ def _tell(database: str, outcomes: Sequence[Failed], error: Exception) -> None:
                 announce.finished(result, error)
             else:
                 announce.retried(result, outcome, error)
-
-
-def _read(claims: "models.QuerySet[ClaimedExecution]") -> list[HeldClaim]:
-    """Without the jobs themselves, whose arguments may be large."""
-    rows = list(claims.values_list(*_COLUMNS, "created_at"))
-    jobs = Job.objects.using(claims.db).filter(pk__in=[row[0] for row in rows])
-    facts = {job_id: rest for job_id, *rest in jobs.values_list("pk", *_OF_JOB)}
-    return [
-        HeldClaim(
-            **dict(zip(_COLUMNS, row[:-1], strict=True)),
-            **dict(zip(_OF_JOB, facts.get(row[0], _OF_NONE), strict=True)),
-            started_at=row[-1],
-        )
-        for row in rows
-    ]
 
 
 _COLUMNS = ("job_id", "token", "process_id", "attempts", "queue_name")

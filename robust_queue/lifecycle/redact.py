@@ -33,6 +33,14 @@ def is_on() -> bool:
     return bool(options.redact or options.redact_with)
 
 
+def is_searchable(*, sees_contents: bool, sees_all: bool) -> bool:
+    """May somebody who sees so much of arguments look for a text in them?
+
+    A search would tell, guess by guess, what is redacted.
+    """
+    return sees_all or (sees_contents and not is_on())
+
+
 def redacted_value(value: Any) -> Any:
     """A plain value, such as a result, as everybody may see it."""
     return redacted(value, current().redact)
@@ -48,6 +56,15 @@ def redacted_call(
     keys = current().redact
     shown = list(_positional(task_path, args, keys)) if keys else list(args)
     return _by_hook(task_path, shown, dict(redacted(kwargs, keys)))
+
+
+def redacted_signature(function: Callable[..., Any]) -> Signature:
+    """What a task is called with, without the values that secrets have by default."""
+    found, keys = signature_of(function), current().redact
+    shown = [
+        each.replace(default=_default(each, keys)) for each in found.parameters.values()
+    ]
+    return found.replace(parameters=shown)
 
 
 def is_redacted(task_path: str, arguments: str) -> bool:
@@ -73,6 +90,16 @@ def _positional(
     for value, candidates in zip(args, names, strict=True):
         is_secret = any(is_sensitive(name, keys) for name in candidates)
         yield hidden(value) if is_secret else redacted(value, keys)
+
+
+def _default(parameter: Parameter, keys: Sequence[str]) -> Any:
+    value = parameter.default
+    if value is Parameter.empty:
+        return value
+    if is_sensitive(parameter.name, keys):
+        return hidden(value)
+    shown = redacted(value, keys)
+    return tuple(shown) if isinstance(value, tuple) else shown
 
 
 def _names(function: Callable[..., Any], count: int) -> list[tuple[str, ...]]:

@@ -18,7 +18,7 @@ from django.utils import timezone
 from robust_queue.configuration import current
 from robust_queue.fields import UtcField
 from robust_queue.models import ClaimedExecution, Process, Tuning
-from robust_queue.models.processes import DatabaseNow
+from robust_queue.models.processes import EXTERNAL, WORKING, DatabaseNow
 
 from .workers import WorkerStatus, status_of
 
@@ -78,6 +78,8 @@ class Roster:
     households: Sequence[Household]
     # Nobody who is alive would replace them if they died.
     orphans: Sequence[Member]
+    # Somebody else sees to these.
+    outsiders: Sequence[Member] = ()
     # There are more processes than are told of.
     is_cut: bool = False
 
@@ -85,7 +87,7 @@ class Roster:
     def everybody(self) -> list[Member]:
         """All of them, one after the other."""
         told = [[each.supervisor, *each.members] for each in self.households]
-        return [*chain.from_iterable(told), *self.orphans]
+        return [*chain.from_iterable(told), *self.orphans, *self.outsiders]
 
     @property
     def workers(self) -> list[WorkerStatus]:
@@ -95,34 +97,45 @@ class Roster:
 
 def roster(database: str) -> Roster:
     """Everybody that is written down, by name: the living and the silent."""
-    found = _processes(database)
+    latest = _processes(database).order_by("-last_heartbeat_at")
+    found = list(latest[: MOST_PROCESSES + 1])
     told = sorted(found[:MOST_PROCESSES], key=lambda each: each.name)
-    claims = _claims(database, [each.pk for each in told if each.kind == "Worker"])
-    members = [_member(each, claims.get(each.pk, [])) for each in told]
+    members = _members(database, told)
     supervisors = [each for each in members if each.process.kind == "Supervisor"]
     alive = {each.process.pk for each in supervisors if each.is_alive}
     children = defaultdict(list)
     for each in members:
-        if each.process.kind != "Supervisor":
+        if each.process.kind not in ("Supervisor", EXTERNAL):
             chief = each.process.supervisor_id
             children[chief if chief in alive else None].append(each)
     return Roster(
         [Household(each, children[each.process.pk]) for each in supervisors],
         orphans=children[None],
+        outsiders=[each for each in members if each.process.kind == EXTERNAL],
         is_cut=len(found) > len(told),
     )
 
 
-def _processes(database: str) -> list[Any]:
-    rows: Any = Process.objects.using(database).order_by("-last_heartbeat_at")
+def member_with_id(database: str, process_id: UUID) -> Member | None:
+    """One of them by its id, however many others there are; None if it is not there."""
+    rows = list(_processes(database).filter(pk=process_id))
+    return next(iter(_members(database, rows)), None)
+
+
+def _processes(database: str) -> Any:
+    rows: Any = Process.objects.using(database)
     # The clock that heartbeats are written by.
     with_clock = rows.annotate(now=DatabaseNow(output_field=UtcField()))
     asked = Tuning.objects.filter(pk=OuterRef("pk"))
-    with_orders = with_clock.annotate(
+    return with_clock.annotate(
         to_be_quiet=Exists(asked.filter(is_quiet=True)),
         to_stop=Exists(asked.filter(is_to_stop=True)),
     )
-    return list(with_orders[: MOST_PROCESSES + 1])
+
+
+def _members(database: str, processes: Sequence[Any]) -> list[Member]:
+    claims = _claims(database, [it.pk for it in processes if it.kind in WORKING])
+    return [_member(each, claims.get(each.pk, [])) for each in processes]
 
 
 def _claims(
@@ -148,7 +161,7 @@ def _member(process: Any, claims: Sequence[tuple[Any, ...]]) -> Member:
     silent_for = max(process.now - process.last_heartbeat_at, NO_TIME)
     is_alive = silent_for <= current().process_alive_threshold
     facts = process, silent_for, is_alive, process.to_be_quiet, process.to_stop
-    if process.kind != "Worker":
+    if process.kind not in WORKING:
         return Member(*facts)
     held = claims[0][-1] if claims else 0
     now = timezone.now()

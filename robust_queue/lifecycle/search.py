@@ -14,20 +14,24 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 
 from robust_queue import registry
-from robust_queue.flow.keys import SEPARATOR
-from robust_queue.models import FinishedExecution, Job, Process, RecurringExecution
+from robust_queue.models import Job
 
 from . import search_index, search_words
-from .selection import KINDS, TABLES
+from .search_conditions import has_ended, has_key, id_in, is_run_by, is_run_of
+from .selection import KINDS, PENDING, TABLES, states_within
 
-# Of a recurring task with more runs than these, the latest count.
-LATEST_RUNS = 1_000
 # An id is made just before its row says when: by how much clocks may disagree.
 SLACK = timedelta(hours=1)
 
 Bounds: TypeAlias = dict[str, UUID]
 
-TABLE_OF: dict[str, Any] = {**TABLES, "finished": FinishedExecution, "": Job}
+TABLE_OF: dict[str, Any] = {
+    **TABLES,
+    "": Job,
+    # No table of their own: they stand in four.
+    PENDING: Job,
+}
+_OUTCOMES = ("finished_execution", "failed_execution")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,14 +104,29 @@ class JobSearch:
         return self.state or ("failed" if has_failed else "")
 
     @property
+    def states(self) -> tuple[str, ...]:
+        """In whose tables the jobs are found; an empty one stands for all jobs."""
+        return states_within(self.common_state)
+
+    @property
     def is_unindexed(self) -> bool:
         """Have jobs to be looked at one by one?"""
         return bool(_UNINDEXED & self.given.keys())
 
     @property
+    def is_composite(self) -> bool:
+        """Do the jobs stand in several tables?"""
+        return len(self.states) > 1
+
+    @property
     def finds_few(self) -> bool:
         """Do keys lead to the jobs?"""
         return self.recurring is not None or self._identity is not None
+
+    @property
+    def has_vague_ends(self) -> bool:
+        """Does it begin or end somewhere among many jobs that have to be looked at?"""
+        return bool(_VAGUE & self.given.keys()) and not self.finds_few
 
     @property
     def is_by_key(self) -> bool:
@@ -144,7 +163,9 @@ class JobSearch:
         With a state: those of them that have it.
         """
         common = self.common_state if state is None else state
-        if common:
+        if common == PENDING:
+            jobs = jobs.filter(*((f"{each}__isnull", True) for each in _OUTCOMES))
+        elif common:
             jobs = jobs.filter((f"{common}_execution__isnull", False))
         for condition in (*self._conditions(jobs.db), *self._by_key(jobs.db)):
             jobs = jobs.filter(condition)
@@ -159,7 +180,7 @@ class JobSearch:
         if self._identity:
             yield Q(pk=self._identity)
         if self.recurring is not None:
-            yield _is_run_of(database, self.recurring)
+            yield is_run_of(database, self.recurring)
 
     def _conditions(self, database: str) -> Iterator[Q]:
         given = self.given
@@ -169,12 +190,12 @@ class JobSearch:
         if self.kind is not None:
             yield Q(failed_execution__kind=KINDS[self.kind])
         if self.worker is not None:
-            yield _is_run_by(database, self.worker)
+            yield is_run_by(database, self.worker)
         if self.key is not None:
-            yield _has_key(self.key)
+            yield has_key(self.key)
         for name, moment in (("gte", self.finished_from), ("lt", self.finished_until)):
             if moment:
-                yield _ended(name, moment)
+                yield has_ended(name, moment)
 
     @property
     def _identity(self) -> UUID | None:
@@ -186,6 +207,9 @@ _UNINDEXED = frozenset(
     {"queue", "task", "priority", "error", "kind", "worker", "key"}
     | {"finished_from", "finished_until"}
 )
+
+# Ids tell these but for the slack.
+_VAGUE = frozenset({"enqueued_from", "enqueued_until"})
 
 _KEYS = frozenset({"state", "recurring", "text", "in_arguments"})
 
@@ -230,50 +254,6 @@ def is_found_by_index(database: str, term: str) -> bool:
     """Is it a text in arguments, and no task, and does an index lead to it?"""
     is_path = registry.find(term) is not None
     return not is_path and search_index.finds(database, term)
-
-
-def id_in(text: str) -> UUID | None:
-    """The id that a text is, or None."""
-    try:
-        return UUID(text)
-    except ValueError:
-        return None
-
-
-def _is_run_by(database: str, worker: str) -> Q:
-    """Of a worker, by its name, or by the id of one that is alive."""
-    identity = id_in(worker)
-    named = {"pk": identity} if identity else {"name": worker}
-    alive = Process.objects.using(database).filter(**named)
-    return (
-        Q(finished_execution__worker_id=worker)
-        | Q(failed_execution__worker_id=worker)
-        | Q(claimed_execution__process_id__in=alive.values("pk"))
-    )
-
-
-def _is_run_of(database: str, recurring: str) -> Q:
-    runs = RecurringExecution.objects.using(database).filter(
-        task_key=recurring, job_id__isnull=False
-    )
-    latest = runs.order_by("-run_at").values_list("job_id", flat=True)[:LATEST_RUNS]
-    return Q(pk__in=[*latest])
-
-
-def _has_key(key: str) -> Q:
-    """A job may have several keys, one under the other."""
-    return (
-        Q(concurrency_key=key)
-        | Q(concurrency_key__startswith=f"{key}{SEPARATOR}")
-        | Q(concurrency_key__endswith=f"{SEPARATOR}{key}")
-        | Q(concurrency_key__contains=f"{SEPARATOR}{key}{SEPARATOR}")
-    )
-
-
-def _ended(lookup: str, moment: datetime) -> Q:
-    return Q((f"finished_execution__finished_at__{lookup}", moment)) | Q(
-        (f"failed_execution__finished_at__{lookup}", moment)
-    )
 
 
 def _id_at(moment: datetime) -> UUID:

@@ -34,9 +34,11 @@ def step(
     """
     bounds = {"pk__lte": newest} | ({"pk__gt": behind} if behind else {})
     edge = (
-        _edge(search.rows(database, state).filter(**bounds)) if search.is_long else None
+        edge_of(search.rows(database, state).filter(**bounds))
+        if search.is_long
+        else None
     )
-    ids = list(_matching(database, search, state, bounds, edge)[:BATCH_SIZE])
+    ids = list(matching(database, search, state, bounds, edge)[:BATCH_SIZE])
     return Step(ids, ids[-1] if len(ids) == BATCH_SIZE else edge)
 
 
@@ -45,29 +47,44 @@ def count_up_to(
 ) -> int | None:
     """How many jobs of that state match; None if there are more, or no index tells."""
     bounds = {"pk__lte": newest}
-    if search.is_long and _edge(search.rows(database, state).filter(**bounds)):
+    if search.is_long and edge_of(search.rows(database, state).filter(**bounds)):
         return None
-    found = _matching(database, search, state, bounds, None)
+    found = matching(database, search, state, bounds)
     number = int(found.order_by()[: most + 1].count())
     return number if number <= most else None
 
 
-def _matching(
-    database: str, search: JobSearch, state: str, bounds: Bounds, edge: UUID | None
+def matching(
+    database: str,
+    search: JobSearch,
+    state: str,
+    bounds: Bounds,
+    edge: UUID | None = None,
 ) -> QuerySet[Any]:
+    """The ids of jobs of that state that match, within bounds and up to an edge."""
     ends = bounds | ({"pk__lte": edge} if edge else {})
     if search.is_by_key:
         # Jobs are wide: where their own columns do not matter they are not read.
         rows = search.rows(database, state).filter(**ends)
         return rows.order_by("pk").values_list("pk", flat=True)
-    relation = f"{state}_execution"
+    return in_full(database, search, state, ends).values_list("pk", flat=True)
+
+
+def in_full(
+    database: str, search: JobSearch, state: str, ends: Bounds
+) -> QuerySet[Job]:
+    """The jobs of that state that match, between two ids, in their order."""
+    relation = f"{state}_execution" if state else ""
     jobs = search.narrowed(Job.objects.using(database), state)
     within = bounded(bounded(jobs, search.bounds(), relation), ends, relation)
-    return within.order_by("pk").values_list("pk", flat=True)
+    return within.order_by("pk")
 
 
-def _edge(rows: QuerySet[Any]) -> UUID | None:
+def edge_of(
+    rows: QuerySet[Any], stretch: int | None = None, order: str = "pk"
+) -> UUID | None:
     """The last row of a stretch, if it is not the last of all."""
-    last = rows.order_by("pk").values_list("pk", flat=True)[STRETCH - 1 : STRETCH + 1]
-    edge, *beyond = [*last] or [None]
+    stretch = stretch or STRETCH
+    keys = rows.order_by(order).values_list("pk", flat=True)
+    edge, *beyond = [*keys[stretch - 1 : stretch + 1]] or [None]
     return edge if beyond else None

@@ -11,9 +11,9 @@ from django.utils.text import Truncator
 from django.utils.translation import gettext_lazy
 
 from .moments import as_stored
-from .selection import KINDS, TABLES
+from .selection import KINDS, PENDING, TABLES
 
-STATES = (*TABLES, "finished")
+STATES = (*TABLES, PENDING)
 
 # Characters that a name has at most.
 LENGTHS = {
@@ -142,6 +142,7 @@ _STATES_OF_JOBS = {
     "claimed": gettext_lazy("running jobs"),
     "failed": gettext_lazy("failed jobs"),
     "finished": gettext_lazy("finished jobs"),
+    PENDING: gettext_lazy("pending jobs"),
 }
 _WORDS = {
     "queue": gettext_lazy("in queue %s"),

@@ -17,6 +17,7 @@ from robust_queue.models import (
     BlockedExecution,
     ClaimedExecution,
     FailedExecution,
+    FinishedExecution,
     Job,
     ReadyExecution,
     ScheduledExecution,
@@ -32,7 +33,13 @@ TABLES: dict[str, Any] = {
     "ready": ReadyExecution,
     "blocked": BlockedExecution,
     "claimed": ClaimedExecution,
+    "finished": FinishedExecution,
 }
+ENDED = ("failed", "finished")
+
+# Where it is not known yet what comes of a job, in the direction of the arrows.
+PENDING = "pending"
+PENDING_STATES = ("scheduled", "blocked", "ready", "claimed")
 
 # As people write them: the usual kind has no name of its own in the table.
 KINDS = {kind.value or "error": kind for kind in Kind}
@@ -41,6 +48,11 @@ KINDS = {kind.value or "error": kind for kind in Kind}
 # wait are followed on their way until somebody claims them.
 _WAITING = ("scheduled", "blocked", "ready")
 STATES_TO_LEAVE = {"failed": ("failed",), **dict.fromkeys(_WAITING, _WAITING)}
+
+
+def states_within(state: str) -> tuple[str, ...]:
+    """The states that a composite one stands for, or that very state."""
+    return PENDING_STATES if state == PENDING else (state,)
 
 
 class Wanted(Protocol):
@@ -87,9 +99,9 @@ class Filter:
             yield rows.filter(pk__in=ids[start : start + BATCH_SIZE])
 
     def _conditions(self) -> Iterator[Q]:
-        has_failed = self.state == "failed"
-        moment = "finished_at" if has_failed else "created_at"
-        queue = "job__queue_name" if has_failed else "queue_name"
+        has_ended = self.state in ENDED
+        moment = "finished_at" if has_ended else "created_at"
+        queue = "job__queue_name" if has_ended else "queue_name"
         conditions = {
             "job__task_path": self.task_path,
             queue: self.queue_name,

@@ -136,7 +136,9 @@ class _Survey:
         return queue in self.ready or queue in self.paused
 
     def serving(self, queue: str) -> list[WorkerStatus]:
-        return [each for each in self.alive if each.serves(queue)]
+        """Those outside first: where there are many, the rest is only counted."""
+        found = [each for each in self.alive if each.serves(queue)]
+        return sorted(found, key=lambda each: not each.is_external)
 
     def row(self, name: str, measured: Measured | None) -> ServedQueue:
         facts = {**self.paused.get(name, {}), "running": self.running.get(name, 0)}

@@ -67,7 +67,12 @@ def settle_and_claim(
 
 def settle_only(database: str, outcomes: Sequence[Outcome]) -> set[UUID]:
     """Likewise, but who is next for slots is for the caller to find out."""
-    held = _with_stored(database, outcomes, held=_record(database, outcomes))
+    return _with_stored(database, outcomes, held=settle_now(database, outcomes))
+
+
+def settle_now(database: str, outcomes: Sequence[Outcome]) -> set[UUID]:
+    """Likewise, but what was recorded before is not counted as held."""
+    held = _record(database, outcomes)
     _shorten_the_past(database, outcomes)
     return held
 
@@ -192,32 +197,38 @@ def _already_stored(database: str, outcomes: Sequence[Outcome]) -> set[UUID]:
     Which attempt it was, who made it and when it ended tells it from any other, in
     whatever table it is kept by now.
     """
-    ends = _ends(database, [each.job_id for each in outcomes])
+    ends = past_of(database, [each.job_id for each in outcomes], "finished_at")
     return {
         each.job_id
         for each in outcomes
-        if _end(each.attempts, each.worker_id, each.finished_at)
+        if attempt_of(each.attempts, each.worker_id, each.finished_at)
         in ends.get(each.job_id, ())
         or (_leaves_no_trace(each) and each.job_id not in ends)
     }
 
 
-def _ends(database: str, job_ids: Sequence[UUID]) -> dict[UUID, set[Any]]:
-    """How the attempts of these jobs have ended; jobs that are gone are left out."""
-    columns = [f"{table}__{name}" for table in _PAST for name in _END]
+def past_of(
+    database: str, job_ids: Sequence[UUID], moment: str
+) -> dict[UUID, set[Any]]:
+    """The attempts of these jobs that are over; jobs that are gone are left out.
+
+    Each as ``attempt_of()`` tells it from others, by when it began or when it ended.
+    """
+    names = ("attempts", "worker_id", moment)
+    columns = [f"{table}__{name}" for table in _PAST for name in names]
     rows = Job.objects.using(database).filter(pk__in=job_ids)
     found: dict[UUID, set[Any]] = defaultdict(set)
     for job_id, *values in rows.values_list("id", *columns):
-        for i in range(0, len(values), len(_END)):
-            found[job_id].add(_end(*values[i : i + len(_END)]))
+        for i in range(0, len(values), len(names)):
+            found[job_id].add(attempt_of(*values[i : i + len(names)]))
     return found
 
 
 _PAST = ("finished_execution", "failed_execution", "earlier_attempts")
-_END = ("attempts", "worker_id", "finished_at")
 
 
-def _end(attempts: int | None, worker_id: str | None, at: datetime | None) -> Any:
+def attempt_of(attempts: int | None, worker_id: str | None, at: datetime | None) -> Any:
+    """Which attempt it was, who made it, and when: in whatever table it is kept."""
     # As databases give moments back: in a zone of their own choice, or in none.
     is_aware = at is not None and timezone.is_aware(at)
     return attempts, worker_id, at.astimezone(UTC) if at and is_aware else at

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from robust_queue import registry
 from robust_queue.compat import AnyTask
-from robust_queue.exceptions import RecurringTaskError
+from robust_queue.exceptions import RecurringKeyTakenError, RecurringTaskError
 from robust_queue.models import RecurringExecution, RecurringTask
 from robust_queue.models.recurring import Outcome
 from robust_queue.recurrence import Recurrence, recurrence_of
@@ -90,8 +90,10 @@ def run_now(database: str, key: str) -> RecurringExecution:
             tick = Tick(row, _moment_of_nobody(), by_hand=True)
             (entry,) = hand_in(database, [tick], alone=tick.run_at)
             if entry.outcome in {Outcome.REFUSED, Outcome.SKIPPED}:
+                refusal = f"Recurring task {key!r} was not enqueued"
                 raise RecurringTaskError(
-                    f"Recurring task {key!r} was not enqueued: {entry.reason}"
+                    f"{refusal}: {entry.reason}",
+                    discreet=f"{refusal}: {entry.discreet_reason}",
                 )
             entry.save(using=database)
         return entry
@@ -170,8 +172,8 @@ def _check_replaceable(row: RecurringTask, *, replaces: bool) -> None:
         raise _taken(row.key)
 
 
-def _taken(key: str) -> RecurringTaskError:
-    return RecurringTaskError(
+def _taken(key: str) -> RecurringKeyTakenError:
+    return RecurringKeyTakenError(
         f"There is a recurring task {key!r} already: give replace=True to change it."
     )
 

@@ -135,6 +135,11 @@ def forget_wishes(database: str) -> int:
 def _check(
     found: WorkerStatus, threads: int | None, queues: Sequence[str] | None
 ) -> None:
+    if found.is_external:
+        raise TuningError(
+            f"{found.name} is an external worker: it chooses its queues by itself. It "
+            "can be made quiet, and be stopped."
+        )
     wish = Wish(threads, tuple(queues or ()))
     try:
         wanted = wish.applied_to(WorkerConfiguration())
@@ -146,9 +151,10 @@ def _check(
         raise TuningError("A queue has no comma in its name, and '*' only at its end.")
     if len(",".join(wanted.queues)) > MOST_TEXT:
         raise TuningError(f"Too many queues: up to {MOST_TEXT:,} characters in all.")
-    if threads is not None and threads > found.most_threads:
+    most = found.most_threads
+    if threads is not None and most is not None and threads > most:
         raise TuningError(
-            f"{found.name} can have up to {found.most_threads:,} threads: it was given "
+            f"{found.name} can have up to {most:,} threads: it was given "
             "room for no more when it was started. Configure more, and restart it."
         )
 

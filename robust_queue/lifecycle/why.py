@@ -165,7 +165,7 @@ def _ready(database: str, job: Job) -> Iterator[Reason]:
     if quiet:
         yield _quiet(quiet, job.queue_name, are_all=len(quiet) == len(serving))
     serving = [each for each in serving if not each.is_quiet]
-    busy = [each for each in serving if each.busy >= each.threads]
+    busy = [each for each in serving if each.is_busy]
     if serving and len(busy) == len(serving):
         told = ngettext(
             "%(count)d worker serves its queue, and has as many jobs as threads.",

@@ -1,7 +1,7 @@
 """The workers of a database that are alive, as they tell of themselves."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -9,9 +9,11 @@ from uuid import UUID
 
 from django.db.models import Count, QuerySet
 
+from robust_queue import registry
 from robust_queue.configuration import WorkerConfiguration, current
 from robust_queue.exceptions import ConfigurationError, TuningError
 from robust_queue.models import ClaimedExecution, Process
+from robust_queue.models.processes import EXTERNAL, WORKING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,23 +25,35 @@ class WorkerStatus:
     hostname: str
     pid: int
     queues: tuple[str, ...]
-    threads: int
+    # Nobody knows of one outside in how many it works.
+    threads: int | None
     # Jobs that it runs, or has taken to run next.
     busy: int = 0
     # How far it can grow.
-    most_threads: int
+    most_threads: int | None
     # It goes on with what it has, and takes nothing new.
     is_quiet: bool = False
     # Its supervisor.
     chief: UUID | None = None
     # In bytes.
     memory: int | None = None
+    # It asks for jobs over the HTTP API.
+    is_external: bool = False
+    # Of one outside, as it has told.
+    version: str = ""
     # What of this an operator has wished for.
     tuned: Mapping[str, Any]
+    # What it leaves to workers outside, whatever it serves.
+    left_out: Set[str] = frozenset()
+
+    @property
+    def is_busy(self) -> bool:
+        """Has it a job for each thread, as far as anybody knows?"""
+        return self.threads is not None and self.busy >= self.threads
 
     def serves(self, queue: str) -> bool:
         """Does it take jobs of this queue, unless it is quiet?"""
-        return _served(self.queues).serves(queue)
+        return queue not in self.left_out and _served(self.queues).serves(queue)
 
 
 N = TypeVar("N", WorkerStatus, Process)
@@ -81,7 +95,9 @@ def one_of(known: Sequence[N], named: UUID | str, words: tuple[str, str]) -> N:
 def status_of(process: Process, busy: int) -> WorkerStatus:
     """A worker as its row tells of it, alive or not."""
     facts = _facts(process.metadata)
-    threads = _number(facts.get("threads"), WorkerConfiguration().threads)
+    is_external = process.kind == EXTERNAL
+    usual = None if is_external else WorkerConfiguration().threads
+    threads = _number(facts.get("threads"), usual)
     queues, tuned = facts.get("queues"), facts.get("tuned")
     return WorkerStatus(
         id=process.pk,
@@ -96,11 +112,14 @@ def status_of(process: Process, busy: int) -> WorkerStatus:
         is_quiet=facts.get("quiet") is True,
         chief=process.supervisor_id,
         memory=process.memory,
+        is_external=is_external,
+        version=str(facts.get("version") or ""),
+        left_out=frozenset() if is_external else registry.external_queues(),
     )
 
 
 def _alive(database: str) -> QuerySet[Process]:
-    alive = Process.objects.using(database).filter(kind="Worker").order_by("name")
+    alive = Process.objects.using(database).filter(kind__in=WORKING).order_by("name")
     return alive.heard_within(current().process_alive_threshold)
 
 
@@ -122,5 +141,5 @@ def _facts(metadata: str) -> dict[str, Any]:
     return facts if isinstance(facts, dict) else {}
 
 
-def _number(told: object, otherwise: int) -> int:
+def _number(told: object, otherwise: int | None) -> int | None:
     return told if type(told) is int else otherwise

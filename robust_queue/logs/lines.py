@@ -31,7 +31,7 @@ from robust_queue.signals import (
     told_briefly,
 )
 from robust_queue.stores.rows import Claim, Finished
-from robust_queue.tracebacks import of_task
+from robust_queue.tracebacks import in_one_line, of_task
 
 SHOWN_LENGTH = 200
 
@@ -267,7 +267,7 @@ def _reason(result: AnyResult) -> str:
         known = [each.exception_class_path for each in result.errors[-1:]]
         return "".join(known).removeprefix("builtins.") or "an unknown error"
     try:
-        message = " ".join(str(error).split())
+        message = in_one_line(str(error))
     except Exception:  # its __str__ may raise anything
         message = ""
     kind = type(error)

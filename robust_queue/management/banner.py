@@ -7,6 +7,7 @@ from django.db import Error, connections
 from django.utils import timezone
 
 import robust_queue
+from robust_queue import registry
 from robust_queue.aliases import backends_of
 from robust_queue.configuration import (
     ConfigurationOptions,
@@ -80,9 +81,12 @@ def advice(database: str, workers: Sequence[WorkerConfiguration]) -> Iterator[st
         return  # the supervisor will say so, and wait
     for name in paused:
         yield f"Queue {name!r} is paused: manage.py robust_queue resume {name}"
+    outside = registry.external_queues()
     for name in waiting:
+        if name in outside:
+            yield f"Queue {name!r} has ready jobs, which wait for workers outside."
         # A supervisor without workers leaves all of them to others.
-        if workers and not any(each.serves(name) for each in workers):
+        elif workers and not any(each.serves(name) for each in workers):
             yield (
                 f"Queue {name!r} has ready jobs, and no worker of this supervisor "
                 "serves it."

@@ -17,8 +17,10 @@ from .processes import Process
 from .queues import Pause, TaskPause, Tuning
 from .recurring import RecurringExecution, RecurringTask
 from .rollups import Rollup
+from .tokens import ApiToken
 
 __all__ = [
+    "ApiToken",
     "Attempt",
     "BlockedExecution",
     "Cancellation",

@@ -13,6 +13,7 @@ VERBS = [
     ("discard", _("discard")),
     ("cancel", _("cancel")),
     ("run_now", _("run now")),
+    ("clear", _("clear")),
 ]
 
 

@@ -13,6 +13,11 @@ from django.utils.translation import gettext_lazy as _
 
 from robust_queue.fields import IdField, NameField, UtcField
 
+# What takes jobs: our own workers, and those that ask for them over the HTTP API.
+WORKER = "Worker"
+EXTERNAL = "External"
+WORKING = (WORKER, EXTERNAL)
+
 
 class DatabaseNow(Now):
     """The moment by the server's own clock, in UTC as ``UtcField`` keeps it.
@@ -51,6 +56,27 @@ class ProcessQuerySet(models.QuerySet["Process"]):
             created_at=DatabaseNow(),
             last_heartbeat_at=DatabaseNow(),
             memory=memory,
+        )
+
+    def enlist(
+        self,
+        *,
+        identity: UUID,
+        name: str,
+        pid: int = 0,
+        hostname: str = "",
+        metadata: str = "",
+    ) -> "Process":
+        """Write down a worker outside of this project, as it tells of itself."""
+        return self.create(
+            id=identity,
+            kind=EXTERNAL,
+            name=name,
+            pid=pid,
+            hostname=hostname,
+            metadata=metadata,
+            created_at=DatabaseNow(),
+            last_heartbeat_at=DatabaseNow(),
         )
 
     def beat(self, identity: UUID, *, memory: int | None = None) -> bool:
@@ -96,7 +122,10 @@ def _ago(threshold: timedelta) -> CombinedExpression:
 
 
 class Process(models.Model):
-    """A supervisor, worker, dispatcher or scheduler, for as long as it beats."""
+    """A supervisor, worker, dispatcher or scheduler, for as long as it beats.
+
+    Or a worker outside, for as long as it calls.
+    """
 
     id = IdField(primary_key=True, editable=False)
     kind = NameField(_("kind"), max_length=32)

@@ -203,6 +203,12 @@ class RecurringExecution(models.Model):
         return f"{self.task_key} at {self.run_at.isoformat()}"
 
     @property
+    def discreet_reason(self) -> str:
+        """Without what an error says, which may be about arguments."""
+        is_of_error = self.outcome == Outcome.REFUSED
+        return self.reason.partition(":")[0] if is_of_error else self.reason
+
+    @property
     def duration(self) -> timedelta | None:
         """How long the last attempt took."""
         if self.started_at is None or self.finished_at is None:

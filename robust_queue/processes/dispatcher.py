@@ -5,7 +5,13 @@ from functools import partial
 from uuid import UUID, uuid4
 
 from robust_queue.configuration import DispatcherConfiguration
-from robust_queue.lifecycle import cancel, rates_sweep, recount, unique_sweep
+from robust_queue.lifecycle import (
+    cancel,
+    overdue,
+    rates_sweep,
+    recount,
+    unique_sweep,
+)
 from robust_queue.lifecycle.dispatch import dispatch_due
 from robust_queue.lifecycle.give_way import give_way
 from robust_queue.lifecycle.survey import survey
@@ -65,6 +71,7 @@ class Dispatcher(Actor):
             (sweep, forget_wishes, "tunings"),
             (forget, unique_sweep.sweep, "unique_locks"),
             (forget, rates_sweep.sweep, "rate_buckets"),
+            (BETWEEN_UNBLOCKINGS, overdue.end_overdue, "processes"),
         ):
             yield Round(pause, partial(action, self.database), {table})
 

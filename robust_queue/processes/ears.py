@@ -1,6 +1,6 @@
 """Ears: what a worker hears of, where there is something to listen to."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from robust_queue.configuration import WorkerConfiguration
@@ -23,6 +23,7 @@ class Ears:
         self,
         configuration: WorkerConfiguration,
         *,
+        left_out: Collection[str],
         database: str,
         wake: Callable[[], None],
     ) -> None:
@@ -32,6 +33,7 @@ class Ears:
         if can_listen(database):
             self._listener = Listener(
                 configuration,
+                left_out=left_out,
                 database=database,
                 on_news=self._note_news,
                 on_cancellation=self._note_cancellation,
@@ -46,10 +48,12 @@ class Ears:
         if self._listener:
             self._listener.stop(timeout)
 
-    def serve(self, configuration: WorkerConfiguration) -> None:
+    def serve(
+        self, configuration: WorkerConfiguration, *, left_out: Collection[str]
+    ) -> None:
         """Heed the news of other queues from now on."""
         if self._listener:
-            self._listener.serve(configuration)
+            self._listener.serve(configuration, left_out=left_out)
 
     def probe(self) -> None:
         """See from time to time whether anything can be heard at all."""
@@ -69,7 +73,7 @@ class Ears:
 
     # ── In the thread of the listener ──────────────────────────────────────────
 
-    def _note_news(self) -> None:
+    def _note_news(self, queues: Collection[str]) -> None:
         self._has_news = True
         self._wake()
 

@@ -6,6 +6,7 @@ from typing import Any
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from robust_queue import registry
 from robust_queue.configuration import WorkerConfiguration
 from robust_queue.models import ClaimedExecution, ScheduledExecution
 from robust_queue.stores import store_for
@@ -14,8 +15,9 @@ from robust_queue.stores import store_for
 class Emptiness:
     """Asks whether anything is due, ready or running that these workers serve.
 
-    Jobs for later do not count, nor do those of paused queues. Without workers there
-    are dispatchers only, which are done when nothing is due.
+    Jobs for later do not count, nor do those of paused queues, or of external tasks,
+    which are left to workers outside. Without workers there are dispatchers only, which
+    are done when nothing is due.
     """
 
     def __init__(self, database: str, workers: Sequence[WorkerConfiguration]) -> None:
@@ -46,7 +48,8 @@ class Emptiness:
         return self._serves_any(_queues_of(claims))
 
     def _serves_any(self, queues: Iterable[str]) -> bool:
-        return any(each.serves(name) for name in queues for each in self._workers)
+        own = set(queues) - registry.external_queues()
+        return any(each.serves(name) for name in own for each in self._workers)
 
 
 def _queues_of(rows: QuerySet[Any]) -> Iterable[str]:

@@ -11,19 +11,20 @@ import random
 import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
+from typing import Protocol
 from uuid import UUID
 
 from django.db import Error
 
 from robust_queue.lifecycle.durations import step_of
+from robust_queue.lifecycle.perform import Performed
 from robust_queue.lifecycle.rollups import write_tallies
 from robust_queue.lifecycle.tallies import SPANS, Tallies, Tally
 from robust_queue.models.rollups import EVERY_QUEUE
-from robust_queue.stores.rows import Failed, Finished, Outcome, Snoozed
+from robust_queue.stores.rows import Claim, Failed, Finished, Outcome, Snoozed
 
 from . import clock
 from .connections import drop
-from .held import Ended
 from .patience import Patience
 
 logger = logging.getLogger("robust_queue")
@@ -35,6 +36,22 @@ SAMPLE = 8
 MOST_NEW = 2_000
 # Seconds behind the turn of a minute: workers must not all write at once.
 LATENESS = (5.0, 10.0)
+
+
+class HasClaim(Protocol):
+    """Whatever tells which claim it is about."""
+
+    @property
+    def claim(self) -> Claim: ...
+
+
+class Counted(Protocol):
+    """An attempt that is over, and may never have begun."""
+
+    @property
+    def held(self) -> HasClaim: ...
+    @property
+    def performed(self) -> Performed | None: ...
 
 
 class Ledger:
@@ -54,7 +71,7 @@ class Ledger:
         # Never, as long as there is nothing to be written.
         self._due = math.inf
 
-    def add(self, done: Sequence[Ended], recorded: Collection[UUID]) -> None:
+    def add(self, done: Sequence[Counted], recorded: Collection[UUID]) -> None:
         """Count those of them that were recorded."""
         if len(recorded) != len(done):
             done = [each for each in done if each.held.claim.job_id in recorded]
@@ -92,6 +109,11 @@ class Ledger:
         if self._due < math.inf:
             self._due = 0.0
 
+    @property
+    def is_written(self) -> bool:
+        """Is there nothing left that was counted?"""
+        return self._due == math.inf
+
     # ── Counting ───────────────────────────────────────────────────────────────
 
     def _turn_page(self) -> None:
@@ -103,7 +125,7 @@ class Ledger:
             lateness = random.uniform(*LATENESS)  # noqa: S311
             self._due = clock.now() + MINUTE - now % MINUTE + lateness
 
-    def _measure(self, done: Sequence[Ended]) -> None:
+    def _measure(self, done: Sequence[Counted]) -> None:
         every = -(-len(done) // SAMPLE)
         # Not always the first: those that run together may have an order.
         self._next_asked = (self._next_asked + 1) % every
@@ -111,7 +133,7 @@ class Ledger:
             if each.performed:
                 self._ask(each, each.performed.outcome, weight=every)
 
-    def _ask(self, each: Ended, outcome: Outcome, *, weight: int) -> None:
+    def _ask(self, each: Counted, outcome: Outcome, *, weight: int) -> None:
         if outcome.__class__ is Snoozed:
             return
         claim, started_at = each.held.claim, outcome.started_at

@@ -1,16 +1,17 @@
 """The listener: hears of ready jobs through PostgreSQL's notifications.
 
-A thread with a connection of its own. That notifications arrive is not believed but
-tried, again and again: behind a pooler that shares sessions they get lost, and a line
-that is dead at the other end looks like one on which nothing happens. Until a probe has
-come through, and whenever one does not, the worker polls as if there were no listener.
+A thread with a connection of its own, of a worker or of those who wait at an API. That
+notifications arrive is not believed but tried, again and again: behind a pooler that
+shares sessions they get lost, and a line that is dead at the other end looks like one
+on which nothing happens. Until a probe has come through, and whenever one does not,
+they poll as if there were no listener.
 """
 
 import logging
 import threading
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, TypeAlias
 from uuid import uuid4
 
 from django.db import Error, connections
@@ -35,6 +36,10 @@ BUNCH = 0.005
 LONGEST_SILENCE = 120.0
 
 
+# Called with the queues that there is news of; with none if it may be of any.
+OnNews: TypeAlias = Callable[[Collection[str]], None]
+
+
 class DeafError(RobustQueueError):
     """Notifications are sent, and do not arrive."""
 
@@ -55,18 +60,19 @@ def _is_psycopg3() -> bool:
 
 
 class Listener:
-    """Wakes its worker when one of its queues has ready jobs."""
+    """Tells when one of the queues that are served has ready jobs."""
 
     def __init__(
         self,
         configuration: WorkerConfiguration,
         *,
+        left_out: Collection[str] = (),
         database: str,
-        on_news: Callable[[], None],
+        on_news: OnNews,
         on_cancellation: Callable[[], None] = lambda: None,
         on_tuning: Callable[[], None] = lambda: None,
     ) -> None:
-        self._configuration = configuration
+        self.serve(configuration, left_out=left_out)
         self._database = database
         self._on_news = on_news
         self._on_cancellation = on_cancellation
@@ -86,9 +92,11 @@ class Listener:
 
     # ── The worker's side ──────────────────────────────────────────────────────
 
-    def serve(self, configuration: WorkerConfiguration) -> None:
-        """Heed the news of other queues from now on."""
-        self._configuration = configuration
+    def serve(
+        self, configuration: WorkerConfiguration, *, left_out: Collection[str]
+    ) -> None:
+        """Heed the news of these queues from now on, but of those left out."""
+        self._configuration, self._left_out = configuration, left_out
 
     def probe(self) -> None:
         """Send a probe if one is due, on the queue's own connection.
@@ -135,7 +143,7 @@ class Listener:
         line = self._open()
         self._probe_sent_at, self._next_probe = None, clock.now()
         # What became ready before is told by nobody.
-        self._on_news()
+        self._on_news(())
         while not self._is_over:
             self._heed(self._received(line))
             self._judge_silence()
@@ -173,14 +181,18 @@ class Listener:
             self._on_cancellation()
         if any(each.is_tuning for each in received):
             self._on_tuning()
-        if any(map(self._is_for_us, received)):
-            self._on_news()
+        news = [each for each in received if self._is_for_us(each)]
+        if news:
+            self._on_news(_queues_of(news))
             time.sleep(BUNCH)
 
     def _is_for_us(self, news: News) -> bool:
         if news.probe or news.is_cancellation or news.is_tuning:
             return False
-        return not news.queues or any(map(self._configuration.serves, news.queues))
+        return not news.queues or any(map(self._serves, news.queues))
+
+    def _serves(self, queue: str) -> bool:
+        return queue not in self._left_out and self._configuration.serves(queue)
 
     # ── What is believed ───────────────────────────────────────────────────────
 
@@ -214,5 +226,11 @@ class Listener:
         self.hears = False
         self._probe_sent_at = self._next_probe = None
         drop(self._database)
-        # It may be in the middle of a long nap.
-        self._on_news()
+        # Somebody may be in the middle of a long nap.
+        self._on_news(())
+
+
+def _queues_of(news: Iterable[News]) -> Collection[str]:
+    """All that are told of; none if one of them may be of any queue."""
+    told = [each.queues for each in news]
+    return frozenset().union(*told) if all(told) else ()

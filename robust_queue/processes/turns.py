@@ -6,6 +6,7 @@ Each worker goes around by itself: nothing is written down, and nobody waits for
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from robust_queue import registry
 from robust_queue.aliases import backends_of
 from robust_queue.configuration import WorkerConfiguration
 from robust_queue.stores.rows import Claim
@@ -52,11 +53,18 @@ class Turns:
 
 def shared_queues(database: str, configuration: WorkerConfiguration) -> list[str]:
     """The queues of a worker whose partitions take turns."""
-    named = set(_partitioned(database))
+    named = set(partitioned_queues(database)) - registry.external_queues()
     return sorted(name for name in named if configuration.serves(name))
 
 
-def _partitioned(database: str) -> Iterator[str]:
+def queues_left_out(configuration: WorkerConfiguration) -> tuple[str, ...]:
+    """The queues that a worker would serve if they were not those of external tasks."""
+    external = registry.external_queues()
+    return tuple(sorted(name for name in external if configuration.serves(name)))
+
+
+def partitioned_queues(database: str) -> Iterator[str]:
+    """All queues whose partitions take turns, also those that are served outside."""
     for backend in backends_of(database):
         for name, queue in backend.queue_options.queues.items():
             if queue.partition_by is not None:

@@ -12,12 +12,14 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Case, When
 from django.utils import timezone
 
 from robust_queue.lifecycle import recover
 from robust_queue.lifecycle.recover import HeldClaim
 from robust_queue.lifecycle.release import release
 from robust_queue.models import Process
+from robust_queue.models.processes import EXTERNAL
 
 from . import ProcessExitError, ProcessMissingError, ProcessPrunedError
 from .children import Child
@@ -58,7 +60,9 @@ def bury(database: str, dead: Child) -> None:
 def prune(database: str, *, threshold: timedelta, spare: Sequence[UUID]) -> int:
     """Strike off processes that were silent for too long; return how many."""
     silent = Process.objects.using(database).silent_for(threshold)
-    found = list(silent.exclude(pk__in=spare)[:BATCH])
+    # Workers outside come in any number, and are not to keep our own waiting.
+    outside = Case(When(kind=EXTERNAL, then=1), default=0)
+    found = list(silent.exclude(pk__in=spare).order_by(outside)[:BATCH])
     return sum(_prune(database, each, threshold) for each in found)
 
 
@@ -136,7 +140,14 @@ def _prune(database: str, silent: Process, threshold: timedelta) -> int:
             f"{silent.last_heartbeat_at.isoformat(' ', 'seconds')}."
         )
         claims = recover.claims_of(database, silent.pk)
-        recover.give_up(database, claims, error, worker_id=str(silent.name))
+        recover.give_up(
+            database,
+            claims,
+            error,
+            worker_id=str(silent.name),
+            # Nobody saw it die, and mostly it has only lost its connection.
+            otherwise="retry" if silent.kind == EXTERNAL else None,
+        )
     logger.warning("%s was silent for too long and is struck off.", silent.name)
     return 1
 

@@ -33,7 +33,7 @@ from .patience import Patience
 from .progress import Progress
 from .strangers import Strangers
 from .tuner import Tuner
-from .turns import Turns, shared_queues
+from .turns import Turns, queues_left_out, shared_queues
 
 logger = logging.getLogger("robust_queue")
 
@@ -60,13 +60,19 @@ class Worker(Actor):
         self._held: set[Held] = set()
         self._outbox = Outbox(around.wake)
         self._turnaround = 0.0
+        self._left_out = queues_left_out(configuration)
         self._turns = Turns(shared_queues(database, configuration))
         self._progress = self._new_progress()
         # Grows where jobs cannot be begun: they would come around in no time.
         self._reluctance = Patience()
         self._is_stopping = False
         self._strangers = Strangers(database, around.identity)
-        self._ears = Ears(configuration, database=database, wake=around.wake)
+        self._ears = Ears(
+            configuration,
+            left_out=self._left_out,
+            database=database,
+            wake=around.wake,
+        )
         self._cancellations = Cancellations(database)
         self._chains = Chains(database, around.identity)
         self._ledger = Ledger(database, around.identity)
@@ -166,7 +172,7 @@ class Worker(Actor):
             return self._reluctant_for or min(left, LONGEST_PAUSE)
         self._hand_over(self._gates.set_aside(claims), room, limit)
         # Behind that: what is claimed does not wait for those who are to be next.
-        is_more = self._chains.hand_on(done, serves=self._configuration.serves)
+        is_more = self._chains.hand_on(done, serves=self._serves)
         pause = self._pause_after(claims, claiming, begun)
         return 0.0 if is_more else pause
 
@@ -179,6 +185,7 @@ class Worker(Actor):
             is_likely=self._pace.is_busy,
             start=self._progress.start(now),
             is_news=is_news,
+            left_out=self._left_out,
             **self._turns.standing._asdict(),
         )
 
@@ -319,15 +326,20 @@ class Worker(Actor):
         if wanted is None:
             return
         self._configuration = self._crew.go_on_with(wanted)
+        self._left_out = queues_left_out(self._configuration)
         self._turns = Turns(shared_queues(self.database, self._configuration))
         self._progress = self._new_progress()
-        self._ears.serve(self._configuration)
+        self._ears.serve(self._configuration, left_out=self._left_out)
         # What it serves now may have waited for it.
         self._pace.quicken()
         self._tuner.heed(self._configuration)
 
     def _new_progress(self) -> Progress:
         patterns, store = self._configuration.patterns, store_for(self.database)
-        # Where turns are taken there is no one order to have a place in.
+        # Where some queues take turns there is no one order to have a place in.
         is_in_order = not self._turns.are_taken and store.can_start_anywhere(patterns)
         return Progress(is_followed=is_in_order)
+
+    def _serves(self, queue: str) -> bool:
+        """Does it take jobs of this queue?"""
+        return queue not in self._left_out and self._configuration.serves(queue)

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from django.db import transaction
 
+from .attending import Attending
 from .chaining import Chaining
 from .clearing import Clearing
 from .conflicts import retried
@@ -29,7 +30,7 @@ from .records import (
 from .rows import Claim, Dispatched, LimitedJob, NewJob, Outcome, Selection
 
 
-class Store(Clearing, Operating, Chaining, Counting, Measuring, Glancing):
+class Store(Clearing, Operating, Chaining, Counting, Measuring, Glancing, Attending):
     """The hot statements on one database."""
 
     def transaction(self) -> AbstractContextManager[Any]:
@@ -263,11 +264,16 @@ SURVEYED = (
     "cancellations",
     "operations",
     "pauses",
+    "processes",
     "rate_buckets",
     "semaphores",
     "task_pauses",
     "tunings",
     "unique_locks",
 )
-# What is over stays for a while, and is nobody's business.
-OPEN = {"operations": " WHERE finished_at IS NULL"}
+# Of some tables only these rows are anybody's business: what is over stays for a while,
+# and workers of our own end by themselves what takes too long.
+OPEN = {
+    "operations": " WHERE finished_at IS NULL",
+    "processes": " WHERE kind = 'External'",
+}

@@ -1,4 +1,4 @@
-"""Looks: what a poll comes to where the partitions of some queues take turns."""
+"""Looks: what a poll comes to where some queues take turns, or are left out."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -11,10 +11,12 @@ class Look(NamedTuple):
     """One look at a queue, or at all queues of a pattern, in the order of its jobs."""
 
     pattern: str
-    # These are looked at on their own.
+    # These are looked at on their own, or not at all.
     without: tuple[str, ...]
     # By then a pause may be over.
     now: datetime
+    # Whatever is not to be looked at is most often empty.
+    expects_nothing_apart: bool = False
 
 
 class Turn(NamedTuple):
@@ -34,16 +36,18 @@ def looks(selection: Selection) -> Iterator[Look | Turn]:
     """
     for pattern in selection.patterns:
         sides = _sides(pattern, selection)
-        first = selection.turn % len(sides)
+        first = selection.turn % max(len(sides), 1)
         yield from sides[first:] + sides[:first]
 
 
 def _sides(pattern: str, selection: Selection) -> list[Look | Turn]:
-    last, now = selection.partitioned, selection.now
+    last, now, gone = selection.partitioned, selection.now, set(selection.left_out)
     if pattern.endswith("*"):
-        covered = sorted(name for name in last if name.startswith(pattern[:-1]))
-        turns = [Turn(each, last[each], now) for each in covered]
-        return [Look(pattern, tuple(covered), now), *turns]
+        apart = {name for name in {*last, *gone} if name.startswith(pattern[:-1])}
+        turns = [Turn(each, last[each], now) for each in sorted(apart - gone)]
+        return [Look(pattern, tuple(sorted(apart)), now, not turns), *turns]
+    if pattern in gone:
+        return []
     if pattern in last:
         return [Turn(pattern, last[pattern], now)]
     return [Look(pattern, (), now)]

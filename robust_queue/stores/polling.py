@@ -76,8 +76,11 @@ class Polling(Records):
         parameters: Sequence[Any],
         limit: int,
         taken: Sequence[UUID],
+        *,
+        unless: str = "",
+        asked: Sequence[Any] = (),
     ) -> list[UUID]:
-        where = condition
+        where = f"{condition} AND NOT {unless}" if unless else condition
         marks, keys = self._in(taken)
         if taken:
             # Overlapping patterns: this transaction's own locks are not passed over.
@@ -85,7 +88,7 @@ class Polling(Records):
         rows = self._fetch(
             f"SELECT job_id FROM robust_queue_ready_executions {self._hint(condition)}"
             f" WHERE {where} ORDER BY priority, job_id LIMIT %s {self._skip_locked()}",
-            (*parameters, *keys, limit),
+            (*parameters, *asked, *keys, limit),
         )
         return [self.from_id(job_id) for (job_id,) in rows]
 

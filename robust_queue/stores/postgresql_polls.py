@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from .looks import Turn, looks
+from .looks import Look, Turn, looks
 from .polling import ALL_QUEUES, ANY_PAUSE, LOOSE_INDEX_SCAN, ONE_QUEUE
 from .postgresql_turns import HEADS, TURNS, of_turn
 from .rows import Selection
@@ -43,7 +43,9 @@ class Picked(NamedTuple):
 
 def picked(selection: Selection, limit: int) -> Picked:
     """The steps that poll these queues."""
-    polls = list(_looks(selection) if selection.partitioned else _polls(selection))
+    polls = list(_polls(selection) if selection.is_plain else _looks(selection))
+    # Of queues that are all left out there is nothing to pick.
+    polls = polls or [(_POLL, "FALSE", ())]
     shape = tuple(poll[:2] for poll in polls)
     parameters = [value for *_, given in polls for value in given]
     is_in_one_order = len(polls) == 1 and polls[0][0] is _POLL
@@ -92,21 +94,45 @@ def _polls(selection: Selection) -> Iterator[tuple[str, str, Sequence[Any]]]:
 
 
 _OTHERS = "names.name <> ALL (%s::text[])"
+# Is any job ready in these queues? The first of each is asked for in order, so that no
+# statistics of yesterday talk the server out of the index.
+_ANY_APART = """EXISTS (
+    SELECT 1 FROM unnest(%s::text[]) AS apart (name) WHERE (
+        SELECT job_id FROM robust_queue_ready_executions
+        WHERE queue_name = apart.name ORDER BY priority, job_id LIMIT 1
+    ) IS NOT NULL
+)"""
+_AS_ONE = f"{ALL_QUEUES} AND NOT {_ANY_APART}"
+_APART = f"{_OTHERS} AND ({ANY_PAUSE} OR {_ANY_APART})"
 
 
 def _looks(selection: Selection) -> Iterator[tuple[str, str, Sequence[Any]]]:
-    """Likewise where the partitions of some queues take turns."""
+    """Likewise where the partitions of some queues take turns, or some are left out."""
     for look in looks(selection):
         if isinstance(look, Turn):
             yield TURNS, "", of_turn(look)
         elif not look.without:
             yield from _polls(Selection((look.pattern,), now=look.now))
         else:
-            prefix = look.pattern[:-1]
-            begins = (len(prefix), prefix)
-            template = _POLL_NAMES if prefix else HEADS
-            others = list(look.without)
-            yield template, _OTHERS, (prefix, *begins, *begins, look.now, others)
+            yield from _looks_without(look, selection)
+
+
+def _looks_without(
+    look: Look, selection: Selection
+) -> Iterator[tuple[str, str, Sequence[Any]]]:
+    prefix, now, apart = look.pattern[:-1], look.now, list(look.without)
+    begins = (len(prefix), prefix)
+    names = (prefix, *begins, *begins, now, apart)
+    if prefix:
+        yield _POLL_NAMES, _OTHERS, names
+    elif look.expects_nothing_apart:
+        # All at once while nothing is ready in those that are apart. As with pauses,
+        # which of the two runs is decided within the statement, by one snapshot.
+        begin, start = (_FROM_START, selection.start) if selection.start else ("", ())
+        yield _POLL, _AS_ONE + begin, (now, apart, *start)
+        yield HEADS, _APART, (*names, now, apart)
+    else:
+        yield HEADS, _OTHERS, names
 
 
 def _untaken(position: int) -> str:

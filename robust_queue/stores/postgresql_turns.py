@@ -104,10 +104,10 @@ _POLL = """poll{position} AS MATERIALIZED (
 
 TURNS = ", ".join([_KEYS, _SHARE, _ROUND, _MORE, _POLL])
 
-# The first jobs of all queues but the partitioned ones, in one order. The index of all
-# queues is of no use: whoever follows it meets every job of the partitioned ones. So
-# the heads of the others are looked at, and as many jobs of each queue are locked as it
-# has among the first.
+# The first jobs of all queues but some, in one order. The index of all queues is of no
+# use: whoever follows it meets every job of those that are apart. So the heads of the
+# others are looked at, and as many jobs of each queue are locked as it has among the
+# first.
 HEADS = """poll{position} AS MATERIALIZED (
     SELECT ready.job_id, {position} AS position, '' AS name
     FROM (

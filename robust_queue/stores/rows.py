@@ -270,6 +270,8 @@ class Selection:
 
     The partitions of some queues take turns: these are told with the partition that was
     served last. Which of the queues of a pattern goes first depends on the turn.
+
+    Queues that are left out are never looked at, whatever the patterns say.
     """
 
     patterns: Sequence[str] = ("*",)
@@ -278,3 +280,9 @@ class Selection:
     now: datetime = field(default_factory=timezone.now)
     partitioned: Mapping[str, str] = field(default_factory=dict)
     turn: int = 0
+    left_out: Sequence[str] = ()
+
+    @property
+    def is_plain(self) -> bool:
+        """Is every queue of a pattern looked at together with the others?"""
+        return not (self.partitioned or self.left_out)

@@ -1,9 +1,11 @@
 """SQLite: one writer at a time, so nothing needs to be locked row by row."""
 
 import sqlite3
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 
@@ -40,3 +42,18 @@ class SQLiteStore(Store):
     def _looks_first(self, *, is_likely: bool) -> bool:
         # A transaction keeps all others from writing, and mostly there is nothing.
         return True
+
+    def _poll(
+        self,
+        condition: str,
+        parameters: Sequence[Any],
+        limit: int,
+        taken: Sequence[UUID],
+        *,
+        unless: str = "",
+        asked: Sequence[Any] = (),
+    ) -> list[UUID]:
+        # It would be asked for every single row. And nobody else writes meanwhile.
+        if unless and self._fetch(f"SELECT 1 WHERE {unless}", asked):
+            return []
+        return super()._poll(condition, parameters, limit, taken)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from .looks import Look, Turn, looks
-from .polling import ONE_QUEUE, Polling
+from .polling import ALL_QUEUES, ONE_QUEUE, Polling
 from .rows import Selection
 
 # The index leaves out what has no partition where a database can, and is used by a
@@ -39,10 +39,10 @@ class Picked(NamedTuple):
 
 
 class TakingTurns(Polling):
-    """The queues of a selection, polled in order, where some have partitions."""
+    """The queues of a selection, polled in order, where some are not like others."""
 
     def _lock_ready(self, selection: Selection, limit: int) -> list[UUID]:
-        if not selection.partitioned:
+        if selection.is_plain:
             return super()._lock_ready(selection, limit)
         taken: list[UUID] = []
         for look in looks(selection):
@@ -57,7 +57,8 @@ class TakingTurns(Polling):
         if isinstance(look, Turn):
             return self._take_turns(look, limit, taken)
         if look.without and look.pattern == "*":
-            return self._lock_heads(look, limit, taken)
+            together = self._lock_unless_apart(look, limit, taken)
+            return together or self._lock_heads(look, limit, taken)
         found: list[UUID] = []
         for condition, parameters in self._polls_of(look):
             gone = [*taken, *found]
@@ -158,14 +159,50 @@ class TakingTurns(Polling):
 
     # ── All other queues ───────────────────────────────────────────────────────
 
+    def _lock_unless_apart(
+        self, look: Look, limit: int, taken: Sequence[UUID]
+    ) -> list[UUID]:
+        """The first jobs of all queues together, while none is ready in those apart.
+
+        Nothing is locked of these, which others may be about to take.
+        """
+        if not look.expects_nothing_apart:
+            return []
+        marks = ", ".join(["%s"] * len(look.without))
+        any_apart = (
+            "EXISTS (SELECT 1 FROM robust_queue_ready_executions apart"
+            f" {self._hint(ONE_QUEUE)} WHERE apart.queue_name IN ({marks}))"
+        )
+        now = self.to_time(look.now)
+        found = self._poll(
+            ALL_QUEUES, (now,), limit, taken, unless=any_apart, asked=look.without
+        )
+        return self._without_latecomers(found, look.without)
+
+    def _without_latecomers(
+        self, job_ids: list[UUID], queues: Sequence[str]
+    ) -> list[UUID]:
+        """A poll locks what is there by then, also what came behind its look."""
+        if not job_ids:
+            return []
+        marks, keys = self._in(job_ids)
+        names = ", ".join(["%s"] * len(queues))
+        rows = self._fetch(
+            f"SELECT job_id FROM {self._by_key('ready_executions')}"
+            f" WHERE job_id IN ({marks}) AND queue_name IN ({names})",
+            (*keys, *queues),
+        )
+        late = {self.from_id(job_id) for (job_id,) in rows}
+        return [each for each in job_ids if each not in late]
+
     def _lock_heads(
         self, look: Look, limit: int, taken: Sequence[UUID]
     ) -> Sequence[UUID]:
-        """The first jobs of all queues but the partitioned ones, in one order.
+        """The first jobs of all queues but some, in one order.
 
-        The index of all queues is of no use: whoever follows it meets every job of the
-        partitioned ones. So the heads of the others are looked at, and as many jobs of
-        each queue are locked as it has among the first.
+        The index of all queues is of no use: whoever follows it meets every job of
+        those that are apart. So the heads of the others are looked at, and as many jobs
+        of each queue are locked as it has among the first.
         """
         names = self._others(look)
         heads = [self._head(name, look.now, limit, taken) for name in names]
@@ -179,7 +216,7 @@ class TakingTurns(Polling):
         return sorted(found, key=lambda job_id: order.get(job_id, limit))
 
     def _others(self, look: Look) -> Iterator[str]:
-        """Queues of a pattern with ready jobs, but those that are looked at apart."""
+        """Queues of a pattern with ready jobs, but those that are apart."""
         # Name by name: whoever asks MariaDB for all of them at once has it read every
         # job, for as long as its statistics are those of an empty table.
         name, comparison = look.pattern[:-1], ">="

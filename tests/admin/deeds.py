@@ -10,8 +10,9 @@ from django.contrib.admin.utils import quote
 from django.test import RequestFactory
 from django.urls import reverse
 
-from robust_queue.lifecycle.operations import VERBS
+from robust_queue.admin.job_deeds import DEEDS as VERBS
 from robust_queue.models import (
+    ApiToken,
     FailedExecution,
     Operation,
     Pause,
@@ -35,6 +36,9 @@ TAKES = {
     "change": "change_recurringtask",
     "delete": "delete_recurringtask",
     "manage": "manage_process",
+    "revoke": "change_apitoken",
+    "add a token": "add_apitoken",
+    "delete a token": "delete_apitoken",
 }
 TAKEN_BY_VERB = {verb: TAKES[verb.removesuffix("_now")] for verb in VERBS}
 
@@ -153,6 +157,9 @@ def _forms():
     change = address("recurringtask_change", runs.pk)
     delete = address("recurringtask_delete", runs.pk)
     later = filled(key=None, schedule="0 13 * * *")
+    token = ApiToken.objects.first().pk
+    revoke, gone = (address(f"apitoken_{it}", token) for it in ("revoke", "delete"))
+    new = {"name": "new", "scopes": "read"}
     return {
         "stop": Deed(address("operation_stop", operation.pk), {}, _of("retry")),
         "rerun": Deed(rerun, {**again, "priority": "3"}, both),
@@ -162,6 +169,9 @@ def _forms():
         "add": Deed(address("recurringtask_add"), filled(key="new"), _of("add")),
         "change": Deed(change, later, _of("change")),
         "delete": Deed(delete, {"post": "yes"}, _of("delete")),
+        "revoke": Deed(revoke, {}, _of("revoke")),
+        "add a token": Deed(address("apitoken_add"), new, _of("add a token")),
+        "delete a token": Deed(gone, {"post": "yes"}, _of("delete a token")),
     }
 
 
@@ -189,5 +199,12 @@ def _actions(user):
                 "index": "0",
                 "post": "yes",
             }
-            takes = _of(*getattr(page, action).allowed_permissions)
+            asked = getattr(page, action).allowed_permissions
+            takes = _of(*(_said_of(name, each) for each in asked))
             yield f"{name} {action}", Deed(address(f"{name}_changelist"), body, takes)
+
+
+def _said_of(name, permission):
+    """Two of the tables have rows that are deleted by their own permissions."""
+    is_token = name == "apitoken" and permission == "delete"
+    return "delete a token" if is_token else permission

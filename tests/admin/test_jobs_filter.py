@@ -7,7 +7,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from robust_queue.admin import filter_choices, jobs_list
-from robust_queue.lifecycle import search
+from robust_queue.lifecycle import search_conditions
 from tests.support import rows
 
 LIST = reverse("admin:robust_queue_job_changelist")
@@ -86,8 +86,8 @@ def test_by_recurring_task(listed, monkeypatch):
     rows.recurring_execution(task_key="nightly", job_id=None, run_at=now)
     rows.ready()
     assert listed(recurring="nightly") == jobs[::-1]
-    monkeypatch.setattr(search, "LATEST_RUNS", 2)
-    assert listed(recurring="nightly") == jobs[:0:-1]
+    monkeypatch.setattr(search_conditions, "FEW_RUNS", 2)
+    assert listed(recurring="nightly") == jobs[::-1]
 
 
 def test_by_the_day_of_the_enqueue(listed):

@@ -54,6 +54,7 @@ def test_there_is_a_tab_for_each_state_with_how_many_are_there(as_superuser):
         make()
     assert counts(as_superuser.get(LIST)) == {
         "all": "8",
+        "pending": "5",
         "scheduled": "1",
         "ready": "2",
         "blocked": "1",

@@ -118,6 +118,11 @@ class TestStop:
             browser.post(page(operation, "stop"), follow=True)
         )
 
+    def test_one_that_only_a_later_version_knows(self, as_superuser):
+        operation = rows.operation(verb="polish")
+        assert page(operation, "stop") not in text(as_superuser.get(page(operation)))
+        assert as_superuser.post(page(operation, "stop")).status_code == 403
+
     def test_without_any_permission(self, as_staff):
         operation = rows.operation(verb="retry")
         assert as_staff().post(page(operation, "stop")).status_code == 403

@@ -15,6 +15,7 @@ from django.urls import reverse
 
 from robust_queue.admin import base, filters
 from robust_queue.models import (
+    ApiToken,
     ClaimedExecution,
     FailedExecution,
     FinishedExecution,
@@ -28,7 +29,7 @@ from tests.support.rows import MAKERS
 from tests.support.statements import statements
 
 MODELS = sorted(MAKERS, key=lambda model: model.__name__)
-READ_ONLY = [model for model in MODELS if model is not RecurringTask]
+READ_ONLY = [model for model in MODELS if model not in {RecurringTask, ApiToken}]
 
 
 def url(model, page="changelist", *args):

@@ -36,6 +36,20 @@ def test_nobody_is_there(as_staff):
     assert "No supervisor is there." in text(browser.get(URL))
 
 
+def test_workers_outside_are_shown_apart(as_superuser):
+    told = {"queues": ["pdf"], "version": "2.1"}
+    name = "printer <b>7</b>"
+    outside = rows.process("External", name=name, metadata=json.dumps(told))
+    page = text(as_superuser.get(URL))
+    assert "Workers outside" in page
+    assert "printer &lt;b&gt;7&lt;/b&gt;" in page
+    assert "version 2.1" in page
+    assert "threads" not in page, "nobody has said how many"
+    said = text(as_superuser.post(URL, {"stop": str(outside.pk)}, follow=True))
+    assert "Nobody replaces it." in said
+    assert Tuning.objects.get(pk=outside.pk).is_to_stop
+
+
 def test_children_are_shown_with_their_supervisor(as_superuser):
     chief, children = family()
     other, _ = family()

@@ -76,6 +76,13 @@ def test_many_are_not_counted_to_the_end(as_superuser, monkeypatch):
     assert "2 hours</td>" in shown
 
 
+def test_who_serves_it_from_outside(as_superuser):
+    ready("pdf")
+    rows.process("External", name="printer", metadata='{"queues": ["pdf"]}')
+    page = text(as_superuser.get(URL))
+    assert 'printer</a></bdi> <span class="rqueue-badge">outside</span>' in page
+
+
 def test_who_does_not_serve_it(as_superuser):
     ready("left")
     ready("silent")

@@ -76,8 +76,11 @@ def _people(name):
         metadata=json.dumps({"queues": [name], "threads": 3}),
         created_at=timezone.now() - timedelta(days=400),
     )
+    told = json.dumps({"queues": [name], "version": name})
+    rows.process("External", name=f"{name[:90]}-1", hostname=name, metadata=told)
     rows.claimed(rows.job(queue_name=name[:LONGEST]), by=worker)
     rows.tuning(process_id=worker.pk, queues=name)
+    rows.api_token(name=name[:LONGEST], scopes=name, created_by=name)
 
 
 def _call(*args):

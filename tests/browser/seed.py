@@ -52,6 +52,7 @@ def everything():
     _limits(workers)
     _recurring()
     _operations()
+    _tokens()
     _orders(workers)
     rollups.of_a_week(WAITING)
 
@@ -75,6 +76,7 @@ def _processes():
     here = _household("web-1", pid=4100)
     there = _household("web-2", pid=512)
     _process("Worker", "web-3", 77, silent_for=HOUR)
+    _outside()
     return [*here, *there]
 
 
@@ -103,6 +105,17 @@ def _process(kind, host, pid, *, queues=(), silent_for=SECOND, **values):
         metadata=json.dumps(told) if kind == "Worker" else "",
         memory=(60 + pid % 40) * 2**20,
         **values,
+    )
+
+
+def _outside():
+    told = {"queues": ["labels", "photos*"], "version": "2.1.0"}
+    rows.process(
+        "External",
+        name="label printer-7c1f09aa",
+        pid=31,
+        hostname="warehouse",
+        metadata=json.dumps(told),
     )
 
 
@@ -197,6 +210,15 @@ def _operations():
     _operation("cancel", requested_at=now, expected=10)
     trouble = {"problem": "The database went away.", "stopped_at": now}
     _operation("run_now", requested_at=now - 3 * HOUR, expected=300, **trouble)
+
+
+def _tokens():
+    now = timezone.now()
+    scopes = "enqueue:shop.tasks.send_receipt read work:mail* work:photos"
+    rows.api_token(name="photo service", scopes=scopes, last_used_at=now - MINUTE)
+    ends = {"expires_at": now + 90 * 24 * HOUR, "requests_per_minute": 600}
+    rows.api_token(name="dashboard on the wall", created_at=now - HOUR, **ends)
+    rows.api_token(name="left the company", revoked_at=now - MINUTE, scopes="operate")
 
 
 def _operation(verb, **values):

@@ -352,7 +352,7 @@ def test_batches_of_failures_are_found_by_an_index():
     """Of a state alone, nothing but the batch is read."""
     if connection.vendor != "sqlite":
         pytest.skip("SQLite tells its plans the most plainly")
-    found = search_walk._matching(
+    found = search_walk.matching(
         "default", FAILED, "failed", {"pk__lte": uuid4()}, None
     )
     assert "SCAN" not in found[:500].explain()

@@ -120,7 +120,7 @@ class TestFilter:
     @pytest.mark.parametrize(
         ("conditions", "problem"),
         [
-            ({"state": "finished"}, "state must be one of"),
+            ({"state": "pending"}, "state must be one of"),
             ({"state": "ready", "kind": Kind.CRASHED}, "Only failed jobs"),
             ({"state": "ready", "exception_class": "E"}, "Only failed jobs"),
         ],

@@ -31,6 +31,7 @@ NEWEST_ONLY = [
     "test_output.py",
     "test_pauses.py",
     "test_queues_order.py",
+    "test_quiet.py",
     "test_rates.py",
     "test_recurring.py",
     "test_recurring_changes.py",

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from robust_queue import registry
 from robust_queue.configuration import WorkerConfiguration
 from robust_queue.processes.emptiness import Emptiness
 from tests.support import rows
@@ -68,3 +69,12 @@ def test_a_job_behind_many_of_others_is_found(is_empty, monkeypatch):
     with statements() as sent:
         assert not is_empty()
     assert all("DISTINCT" in sql.upper() for sql in sent.changes)
+
+
+@MAKERS
+def test_neither_does_what_is_left_to_workers_outside(is_empty, make, monkeypatch):
+    """Nobody here could do it, however long a supervisor waits."""
+    outside = frozenset({"mine-outside"})
+    monkeypatch.setattr(registry, "external_queues", lambda: outside)
+    make("mine-outside")
+    assert is_empty()

@@ -1,7 +1,6 @@
 """A listener inside the test's own process: what it hears, and how it ends."""
 
 import threading
-import time
 
 import pytest
 from django.db import connection, connections
@@ -29,7 +28,7 @@ def listener():
     made = Listener(
         WorkerConfiguration(queues=["mail*"]),
         database="default",
-        on_news=lambda: heard.append(time.monotonic()),
+        on_news=lambda queues: heard.append(set(queues)),
     )
     made.heard = heard
     made.start()
@@ -52,8 +51,10 @@ def test_it_hears_of_its_own_queues_only(listener):
     wake("default", ["mail_now", "reports"])
     until(lambda: len(listener.heard) > before, "it was told")
     assert len(listener.heard) == before + 1
+    assert listener.heard[-1] == {"mail_now", "reports"}
     wake("default")
     until(lambda: len(listener.heard) == before + 2, "that is for everybody")
+    assert listener.heard[-1] == set()
 
 
 def test_it_believes_nothing_before_a_probe_has_come_through(listener):
@@ -64,7 +65,7 @@ def test_it_believes_nothing_before_a_probe_has_come_through(listener):
 
 def test_its_end_is_waited_for_and_leaves_nothing_behind():
     before = set(threading.enumerate())
-    listener = Listener(WorkerConfiguration(), database="default", on_news=lambda: None)
+    listener = Listener(WorkerConfiguration(), database="default", on_news=len)
     listener.start()
     until_heard(listener)
     listener.stop()

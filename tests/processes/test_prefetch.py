@@ -155,7 +155,7 @@ def test_news_is_not_lost_where_a_queue_is_paused():
     with in_process(threads=1, coroutines=0, polling_interval=60) as worker:
         worker.worker.turn()
         add.enqueue(1, 2)
-        worker.worker._ears._note_news()
+        worker.worker._ears._note_news(["default"])
         begun = time.monotonic()
         worker.until(lambda: count(FinishedExecution) == 1)
         assert time.monotonic() - begun < 2

@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from robust_queue.identifiers import new_job_id
 from robust_queue.models import (
+    ApiToken,
     Attempt,
     BlockedExecution,
     Cancellation,
@@ -168,6 +169,12 @@ def rollup(**values):
     return Rollup.objects.create(**{**given, **values})
 
 
+def api_token(**values):
+    given = {"name": f"token {uuid4().hex[:8]}", "digest": uuid4().hex * 2}
+    facts = {"scopes": "read", "created_at": timezone.now(), "created_by": "ada"}
+    return ApiToken.objects.create(**{**given, **facts, **values})
+
+
 # A job alone would be lost, so it comes with the row that tells where it stands.
 MAKERS = {
     Job: lambda: ready().job,
@@ -191,6 +198,7 @@ MAKERS = {
     Tuning: tuning,
     Operation: operation,
     Rollup: rollup,
+    ApiToken: api_token,
 }
 
 _FAILURE = {

@@ -43,12 +43,9 @@ class Supervised:
         self.process = None
 
     def start(self):
-        with self.log_path.open("w") as log:
+        with self.log_path.open("a") as log:
             self.process = subprocess.Popen(
-                [
-                    *(sys.executable, "-m", "django", "robust_queue"),
-                    *("--pidfile", str(self.pidfile), *self._arguments),
-                ],
+                self.command,
                 cwd=self.folder,
                 env=self._environment,
                 stdout=log,
@@ -56,6 +53,14 @@ class Supervised:
                 start_new_session=True,
             )
         return self
+
+    @property
+    def command(self):
+        """What is started."""
+        return [
+            *(sys.executable, "-m", "django", "robust_queue"),
+            *("--pidfile", str(self.pidfile), *self._arguments),
+        ]
 
     @property
     def pid(self):

@@ -2,7 +2,6 @@
 
 import http.client
 import socket
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -22,25 +21,15 @@ COMMANDS = {
 class WebServer(Supervised):
     """A server, watched as a supervisor is."""
 
+    command = ()
+
     def __init__(self, folder, kind, **options):
         super().__init__(folder, **options)
         # The path of a socket may not be long.
         self.door = Path(tempfile.mkdtemp(prefix="rq-web-", dir="/tmp")) / "door"
         program, *arguments = COMMANDS[kind]
         arguments = [each.format(door=self.door) for each in arguments]
-        self._command = [sys.executable, "-m", program, *arguments]
-
-    def start(self):
-        with self.log_path.open("w") as log:
-            self.process = subprocess.Popen(
-                self._command,
-                cwd=self.folder,
-                env=self._environment,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        return self
+        self.command = [sys.executable, "-m", program, *arguments]
 
     def answers(self):
         """Does it serve pages? One that is not there is an answer, too."""

@@ -121,7 +121,8 @@ def sleep_for_ever():
     time.sleep(3600)
 
 
-@task(timeout=0.5)
+# Long enough to begin, also on a machine that is busy with other things.
+@task(timeout=2)
 def clean_up(path):
     try:
         time.sleep(3600)
@@ -182,7 +183,7 @@ def leave_a_daemon(path):
         time.sleep(0.01)
 
 
-@task(timeout=0.5)
+@task(timeout=2)
 def sleep_beside_a_daemon(path):
     leave_a_daemon.func(path)
     time.sleep(3600)

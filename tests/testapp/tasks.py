@@ -2,7 +2,10 @@
 
 import asyncio
 import functools
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from decimal import Decimal
+from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from django.db import DatabaseError, connection, connections, transaction
@@ -25,6 +28,16 @@ def add(a, b=0):
     return a + b
 
 
+@task
+def with_secret_defaults(
+    value=("x",),
+    *,
+    api_key="hunter2",
+    options={"password": "hunter2"},  # noqa: B006
+):
+    return value
+
+
 def with_one(function):
     @functools.wraps(function)
     def outer(value):
@@ -42,6 +55,19 @@ def added_to_one(one, value):
 @task
 def echo(value):
     return value
+
+
+@task
+def typed(
+    number: int,
+    *,
+    when: datetime | None = None,
+    key: UUID | None = None,
+    price: Decimal | None = None,
+    words: Sequence[str] = (),
+    customer: Customer | None = None,
+):
+    return number
 
 
 @task

@@ -21,6 +21,7 @@ from . import (
     retry,
     search_index,
     stats,
+    tokens,
     tune,
     why,
     workers,
@@ -60,4 +61,5 @@ VERBS: dict[str, Verb] = {
     "operations": operations,
     "clear": clear,
     "search-index": search_index,
+    "tokens": tokens,
 }

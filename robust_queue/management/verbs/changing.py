@@ -10,7 +10,15 @@ from uuid import UUID
 from django.core.management import CommandError
 from django.core.management.base import OutputWrapper
 
-from robust_queue.lifecycle.selection import Filter, Tally, count, standing
+from robust_queue.lifecycle.selection import (
+    PENDING,
+    PENDING_STATES,
+    Filter,
+    Tally,
+    count,
+    standing,
+    states_within,
+)
 
 from .choosing import add_filters, filter_of, is_narrowed
 
@@ -41,11 +49,13 @@ def add_choices(parser: ArgumentParser, change: Change, states: Sequence[str]) -
         "--all", action="store_true", help="all of them, if nothing else narrows it"
     )
     add_filters(parser)
+    pending = [each for each in PENDING_STATES if each in states]
     parser.add_argument(
         "--state",
-        choices=states,
+        choices=[*states, PENDING] if pending else states,
         default=states[0],
-        help=f"where the jobs stand; {states[0]}, unless something else is said",
+        help=f"where the jobs stand; {states[0]}, unless something else is said"
+        + (f"; {PENDING} means {', '.join(pending)}" if pending else ""),
     )
     parser.add_argument(
         "--dry-run",
@@ -108,21 +118,30 @@ def _excuse(job_id: UUID, state: str | None) -> str:
 def _to_all(
     change: Change, database: str, options: dict[str, Any], out: OutputWrapper
 ) -> None:
-    wanted = filter_of(options)
-    number = count(database, wanted)
+    wanted, state = _wanted(change, options), options["state"]
+    number = sum(count(database, each) for each in wanted)
     if not number:
-        out.write(f"No {wanted.state} job matches.")
+        out.write(f"No {state} job matches.")
         return
     if options["only_counts"]:
-        out.write(f"{jobs(number, wanted)} would be {change.done}.")
+        out.write(f"{jobs(number, state)} would be {change.done}.")
         return
-    out.write(f"{jobs(number, wanted)} to be {change.done}.")
+    out.write(f"{jobs(number, state)} to be {change.done}.")
     if not options["yes"] and not is_agreed(change, number, out):
         raise CommandError(f"Nothing was {change.done}.")
-    progress = Progress(out, number)
-    tally = change.matching(database, wanted, on_progress=progress.show)
+    progress, tally = Progress(out, number), Tally()
+    for each in wanted:
+        progress.before = tally
+        tally += change.matching(database, each, on_progress=progress.show)
     progress.end()
     out.write(_outcome(change, tally))
+
+
+def _wanted(change: Change, options: dict[str, Any]) -> list[Filter]:
+    """The jobs that are meant, in the direction of the arrows."""
+    states = states_within(options["state"])
+    meant = [each for each in states if each in change.states]
+    return [filter_of({**options, "state": each}) for each in meant]
 
 
 def is_agreed(change: Change, number: int, out: OutputWrapper) -> bool:
@@ -153,10 +172,13 @@ class Progress:
         self._out = out
         self._number = number
         self._is_shown = False
+        # What was done before this.
+        self.before = Tally()
 
     def show(self, tally: Tally) -> None:
         if self._out.isatty():
-            words = f"\r{tally.matched:,} of {self._number:,} …"
+            met = self.before.matched + tally.matched
+            words = f"\r{met:,} of {self._number:,} …"
             self._out.write(words, ending="")
             self._out.flush()
             self._is_shown = True
@@ -166,7 +188,7 @@ class Progress:
             self._out.write("")
 
 
-def jobs(number: int, wanted: Filter | None = None) -> str:
+def jobs(number: int, state: str = "") -> str:
     """So many jobs, in words."""
-    state = f"{wanted.state} " if wanted else ""
-    return f"{number:,} {state}{'job' if number == 1 else 'jobs'}"
+    word = "job" if number == 1 else "jobs"
+    return f"{number:,} {state} {word}" if state else f"{number:,} {word}"

@@ -6,9 +6,9 @@ from typing import Any
 from django.core.management import CommandError
 from django.core.management.base import OutputWrapper
 
-from robust_queue.lifecycle.discard import WAITING, clear_queue
+from robust_queue.lifecycle.discard import WAITING, clear_queue, waiting_states
 from robust_queue.lifecycle.names import check_queue_name
-from robust_queue.lifecycle.selection import Filter, count
+from robust_queue.lifecycle.selection import PENDING, Filter, count
 
 from .changing import Progress, is_agreed, jobs
 from .discard import DISCARD
@@ -23,10 +23,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--state",
         action="append",
-        choices=WAITING,
+        choices=[*WAITING, PENDING],
         dest="states",
         default=[],
-        help="only those that stand there; may be given several times",
+        help="only those that stand there; may be given several times; "
+        f"{PENDING} means all of them",
     )
     parser.add_argument(
         "--dry-run",
@@ -42,7 +43,8 @@ def run(database: str, options: dict[str, Any], out: OutputWrapper) -> None:
     name, states = options["name"], options["states"]
     with told_plainly():
         check_queue_name(name)
-    wanted = [Filter(state=each, queue_name=name) for each in states or WAITING]
+    meant = waiting_states(states)
+    wanted = [Filter(state=each, queue_name=name) for each in meant]
     number = sum(count(database, each) for each in wanted)
     if options["only_counts"] or not number:
         would = " would be" if options["only_counts"] else ""
@@ -52,6 +54,6 @@ def run(database: str, options: dict[str, Any], out: OutputWrapper) -> None:
     if not options["yes"] and not is_agreed(DISCARD, number, out):
         raise CommandError("Nothing was discarded.")
     progress = Progress(out, number)
-    done = clear_queue(database, name, states, on_progress=progress.show)
+    done = clear_queue(database, name, meant, on_progress=progress.show)
     progress.end()
     out.write(f"{jobs(done)} discarded.")

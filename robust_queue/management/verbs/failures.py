@@ -52,7 +52,7 @@ def run(database: str, options: dict[str, Any], out: OutputWrapper) -> None:
     if not number:
         out.write("No failed job matches.")
     elif number > shown:
-        out.write(f"{shown:,} of {jobs(number, wanted)}: --limit shows more.")
+        out.write(f"{shown:,} of {jobs(number, wanted.state)}: --limit shows more.")
 
 
 def _line(*row: Any) -> str:

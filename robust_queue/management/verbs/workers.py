@@ -30,7 +30,7 @@ def run(database: str, options: dict[str, Any], out: OutputWrapper) -> None:
             each.name,
             each.hostname,
             ",".join(each.queues),
-            each.threads,
+            "" if each.threads is None else each.threads,
             each.busy,
             "" if each.memory is None else f"{each.memory / MEGABYTE:.0f} MB",
             ", ".join(_tuned(each)),

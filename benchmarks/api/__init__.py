@@ -1,0 +1,1 @@
+"""Workers outside, and the server whose API they call."""

@@ -1,0 +1,22 @@
+"""Why a call cannot be enqueued ──▶ the problem that tells it."""
+
+from robust_queue.exceptions import DuplicateTaskError, PayloadTooLargeError
+
+from .problems import Problem, conflict, invalid
+
+
+def problem_of(refusal: Exception) -> Problem:
+    """What to answer when a new job was refused."""
+    match refusal:
+        case PayloadTooLargeError():
+            return Problem(413, "too_large", str(refusal))
+        case DuplicateTaskError():
+            return conflict(_taken(refusal), "duplicate")
+        case _:
+            return invalid(str(refusal), "bad_call")
+
+
+def _taken(refusal: DuplicateTaskError) -> str:
+    # Its own words have the key, which is made from arguments.
+    other = f"job {refusal.result_id}" if refusal.result_id else "another job"
+    return f"The task is unique, and {other} is there for the same call."

@@ -1,0 +1,160 @@
+"""``Client``: enqueue, look, count; and register as a worker."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from typing import Any, Self, TypeVar
+
+import httpx
+
+from .line import Line, checked_token, told
+from .patience import Patience, was_not_heard
+from .registered import Registered
+
+Json = dict[str, Any]
+T = TypeVar("T")
+
+
+class Client:
+    """A queue, at the address where a project has ``robust_queue.api.urls``.
+
+    What does no harm if it is done twice is tried again for ``patience`` seconds when
+    the queue cannot be reached or says that it is busy. All errors are ``ApiError``.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        *,
+        using: str | None = None,
+        timeout: float = 10.0,
+        patience: float = 30.0,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        self._line = Line(url, using=using, timeout=timeout, transport=transport)
+        self._token = checked_token(token)
+        self._patience = Patience(patience)
+
+    def enqueue(
+        self,
+        task: str,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        *,
+        queue: str | None = None,
+        priority: int | None = None,
+        run_after: datetime | timedelta | None = None,
+    ) -> Json:
+        """Enqueue a job of the task of that name, and return it.
+
+        ``run_after`` is a moment with its time zone, or how much later than now.
+
+        It is not tried again when the answer got lost: the job may be there. Declare
+        the task as unique where that matters.
+        """
+        wishes = {
+            "queue": queue,
+            "priority": priority,
+            "run_after": None if run_after is None else _moment(run_after),
+        }
+        body: Json = {"task": task, "args": list(args), "kwargs": dict(kwargs or {})}
+        body |= {name: wish for name, wish in wishes.items() if wish is not None}
+        patience = Patience(self._patience.seconds, was_not_heard)
+        return self._told("POST", "jobs", patience, _object, body=body)
+
+    def job(self, id: str) -> Json:  # noqa: A002 (as the API has it)
+        """One job, by its id."""
+        return self._told("GET", f"jobs/{id}", self._patience, _object)
+
+    def jobs(self, **filters: Any) -> Iterator[Json]:
+        """All jobs that the filters let through, one by one, as they arrive."""
+        with ExitStack() as stack:
+            response = self._patience(
+                lambda: stack.enter_context(
+                    self._line.stream("jobs/stream", self._token, filters)
+                )
+            )
+            # An empty one says that the queue is still looking.
+            for line in filter(None, response.iter_lines()):
+                yield json.loads(line)
+
+    def count(self, **filters: Any) -> int:
+        """How many jobs the filters let through.
+
+        The queue counts for some seconds at a time, and is asked to go on until it is
+        through.
+        """
+        total, place = 0, None
+        while True:
+            behind: Json = {} if place is None else {"behind": place}
+            query = {**filters, **behind}
+            more, place = self._told(
+                "GET", "jobs/count", self._patience, _count, query=query
+            )
+            total += more
+            if place is None:
+                return total
+
+    def register(
+        self,
+        *,
+        queues: Sequence[str] = (),
+        name: str = "",
+        version: str = "",
+        hostname: str = "",
+        pid: int = 0,
+        patience: Patience | None = None,
+    ) -> Registered:
+        """Register a worker. One of which no answer came is struck off by itself."""
+        wishes: Json = {
+            "queues": list(queues),
+            "name": name,
+            "version": version,
+            "hostname": hostname,
+            "pid": pid,
+        }
+        body = {name: wish for name, wish in wishes.items() if wish}
+        patience = patience or self._patience
+
+        def read(facts: Any) -> Registered:
+            return Registered(self._line, facts, self._patience)
+
+        return self._told("POST", "workers", patience, read, body=body)
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._line.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _told(
+        self,
+        method: str,
+        path: str,
+        patience: Patience,
+        read: Callable[[Any], T],
+        **what: Any,
+    ) -> T:
+        call = self._line.call
+        return patience(lambda: told(call(method, path, self._token, **what), read))
+
+
+def _moment(told: datetime | timedelta) -> str:
+    moment = datetime.now(UTC) + told if isinstance(told, timedelta) else told
+    if moment.tzinfo is None:
+        raise ValueError(f"A moment without a time zone: {moment!r}.")
+    return moment.isoformat()
+
+
+def _object(facts: Any) -> Json:
+    return {**facts}
+
+
+def _count(facts: Any) -> tuple[int, str | None]:
+    return int(facts["count"]), facts.get("next")
