@@ -76,6 +76,8 @@ def _start(cell: Cell, arguments: Sequence[str]) -> Run:
 def _variables(cell: Cell) -> dict[str, str]:
     return {
         **os.environ,
+        # Tests start thousands of processes: none is to compile everything anew.
+        "PYTHONDONTWRITEBYTECODE": "",
         "RQ_DATABASE": cell.database,
         "RQ_RUN": f"{cell.name}_{os.getpid()}",
         "HYPOTHESIS_STORAGE_DIRECTORY": str(CACHE / cell.name / "hypothesis"),

@@ -23,10 +23,11 @@ WHERE job_id = ANY (ARRAY(SELECT job_id FROM ended))
 RETURNING job_id
 """
 
-# By their keys, whatever the planner thinks of the whole table.
-JOBS_THAT_ENDED = """(
+# Each by its key, whatever the planner thinks of the tables: it may know one of them and
+# not yet the other. A bound on the rows is what keeps it from making a join of this.
+JOBS_THAT_ENDED = """LATERAL (
     SELECT id, task_path, backend, queue_name FROM robust_queue_jobs
-    WHERE id = ANY (ARRAY(SELECT job_id FROM ended))
+    WHERE id = ended.job_id LIMIT 1
 ) job"""
 
 CLEAR: dict[State, str] = {
