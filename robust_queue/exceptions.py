@@ -40,6 +40,10 @@ class DuplicateTaskError(RobustQueueError):
         self.result_id = result_id
 
 
+class RequestReusedError(RobustQueueError):
+    """What a request is known by was given to another one before."""
+
+
 class SerializationError(RobustQueueError, TypeError):
     """A value cannot be stored as an argument or as a result."""
 

@@ -64,7 +64,8 @@ def rerun(
     """Replace a job that waits or has failed by a new one, and return its result.
 
     What is not given stays as it was. Everything is checked as by an enqueue. If
-    somebody else has got hold of the job it raises ``UnreplaceableError``.
+    somebody else has got hold of the job it raises ``UnreplaceableError``. One that has
+    finished stays, and another one is made from it.
     """
     from .lifecycle.rerun import rerun  # noqa: PLC0415
 

@@ -290,7 +290,7 @@ class TestRerun:
         words = ["--arguments", arguments, "--queue", "urgent", "--priority", "-3"]
         said = command("rerun", row.pk, *words)
         job = Job.objects.get()
-        assert said == f"Job {row.pk} was replaced by job {job.pk}.\n"
+        assert said == f"Job {row.pk} runs anew as job {job.pk}.\n"
         assert job.arguments == '{"args":[43],"kwargs":{}}'
         assert (job.queue_name, job.priority) == ("urgent", -3)
 

@@ -138,9 +138,10 @@ class ClaimedAdmin(CancellableAdmin, WaitingAdmin):
 
 
 @admin.register(FinishedExecution)
-class FinishedAdmin(JobRowAdmin):
+class FinishedAdmin(RerunnableAdmin):
     """What has succeeded, the latest first."""
 
+    replaces = False
     list_display = [
         "task",
         "finished_at",

@@ -16,6 +16,7 @@ from django.urls import NoReverseMatch, URLPattern, path, reverse
 from django.utils.translation import gettext as _
 
 from robust_queue.lifecycle.search_conditions import id_in
+from robust_queue.lifecycle.selection import ENDED
 from robust_queue.models import Job
 
 from . import display
@@ -90,9 +91,9 @@ class JobPageAdmin(ReadOnlyAdmin):
 
     def _rerun_url(self, request: HttpRequest, job: Job) -> str:
         is_allowed = may(request, "retry") and may(request, "discard")
-        if job.state != "failed" or not is_allowed:
+        if job.state not in ENDED or not is_allowed:
             return ""
-        name = "admin:robust_queue_failedexecution_rerun"
+        name = f"admin:robust_queue_{job.state}execution_rerun"
         try:
             site = self.admin_site.name
             return reverse(name, args=[quote(job.pk)], current_app=site)

@@ -1,4 +1,4 @@
-"""Edit and re-run: the form that replaces a failed job by another one."""
+"""Edit and re-run: the form that makes another job of one that has ended."""
 
 from typing import Any
 
@@ -37,6 +37,9 @@ class RerunForm(forms.Form):
 
 class RerunnableAdmin(JobRowAdmin):
     """Rows of jobs that can be replaced. To do so is to change and to delete."""
+
+    # Does the new job take the place of the old one, or is it there as well?
+    replaces = True
 
     def has_rerun_permission(self, request: HttpRequest) -> bool:
         return self.has_retry_permission(request) and self.has_discard_permission(
@@ -106,16 +109,21 @@ class RerunnableAdmin(JobRowAdmin):
             "media": self.media + form.media,
             "form": form,
             "row": row,
+            "replaces": self.replaces,
         }
         request.current_app = self.admin_site.name
-        template = "admin/robust_queue/failedexecution/rerun.html"
+        template = "admin/robust_queue/rerun.html"
         return TemplateResponse(request, template, context)
 
     def _done(self, request: HttpRequest, old: Job, result: AnyResult) -> HttpResponse:
         new = Job(id=result.id, task_path=old.task_path)
-        record(request, [old], DELETION)
-        record(request, [new], ADDITION, _("In place of job %s.") % old.id)
-        self.message_user(request, _("Job %(old)s was replaced.") % {"old": old.id})
+        if self.replaces:
+            record(request, [old], DELETION)
+            note, told = _("In place of job %s."), _("Job %s was replaced.")
+        else:
+            note, told = _("Made from job %s."), _("Job %s runs anew, as this one.")
+        record(request, [new], ADDITION, note % old.id)
+        self.message_user(request, told % old.id)
         return HttpResponseRedirect(self._url("robust_queue_job_change", new.id))
 
     @property

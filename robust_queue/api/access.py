@@ -48,6 +48,12 @@ class Caller:
         return str(self.user.get_username())
 
     @property
+    def identity(self) -> str:
+        """What tells them from all others."""
+        asker = self.user if self.token is None else self.token
+        return f"{asker._meta.label_lower} {asker.pk}"
+
+    @property
     def scopes(self) -> Scopes:
         return self.token.granted if self.token else Scopes()
 

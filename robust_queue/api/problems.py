@@ -64,6 +64,15 @@ class Problem(Exception):  # noqa: N818 (the word of the RFC)
         self.errors = errors
         self.headers = dict(headers or {})
 
+    def within(self, place: str) -> "Problem":
+        """The same, of a part of what was sent."""
+        whole = [{"where": place, "problem": self.detail}]
+        parts = [{**each, "where": f"{place}.{each['where']}"} for each in self.errors]
+        self.errors = [
+            {**each, "where": each["where"][:LONGEST_PLACE]} for each in parts or whole
+        ]
+        return self
+
     def response(self) -> HttpResponse:
         """As it is sent."""
         told = {

@@ -1,6 +1,10 @@
 """Why a call cannot be enqueued ──▶ the problem that tells it."""
 
-from robust_queue.exceptions import DuplicateTaskError, PayloadTooLargeError
+from robust_queue.exceptions import (
+    DuplicateTaskError,
+    PayloadTooLargeError,
+    RequestReusedError,
+)
 
 from .problems import Problem, conflict, invalid
 
@@ -12,6 +16,8 @@ def problem_of(refusal: Exception) -> Problem:
             return Problem(413, "too_large", str(refusal))
         case DuplicateTaskError():
             return conflict(_taken(refusal), "duplicate")
+        case RequestReusedError():
+            return conflict(str(refusal), "request_reused")
         case _:
             return invalid(str(refusal), "bad_call")
 

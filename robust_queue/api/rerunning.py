@@ -1,4 +1,4 @@
-"""Jobs that are replaced by new ones, changed or not: one, or all that match."""
+"""Jobs that run anew as new ones, changed or not: one, or all that match."""
 
 from typing import Any
 from uuid import UUID
@@ -49,7 +49,7 @@ class Edit(Changes):
 
 
 class EditMany(Changes):
-    """Which waiting or failed jobs are to be replaced, and what is to be different."""
+    """Which jobs are to run anew, and what is to be different."""
 
     filter: BodyFilter
     behind: UUID | None = None
@@ -57,11 +57,11 @@ class EditMany(Changes):
 
 
 class Replacement(Schema):
-    """A job, and the one in its place."""
+    """A job, and the one that was made from it."""
 
     old: UUID
     new: UUID | None
-    problem: str | None = Field(description="Why there is none in its place.")
+    problem: str | None = Field(description="Why there is none.")
 
 
 class Replacements(Schema):
@@ -81,6 +81,8 @@ def rerun_job(
 ) -> Status[dict[str, Any]]:
     """Replace a job that waits or has failed by a new one, changed or not.
 
+    One that has finished stays, and another one is made from it.
+
     Other arguments, and another queue, take the leave to enqueue the task as well. A
     session takes that to see its arguments as they are.
     """
@@ -98,16 +100,18 @@ def rerun_job(
 def rerun_jobs(request: HttpRequest, meant: EditMany) -> dict[str, Any]:
     """Replace waiting or failed jobs that match by new ones, some at a time.
 
-    Of all that is `pending` what runs is told as a problem, and left alone.
+    Finished ones stay, and others are made from them: whoever repeats that has it done
+    again. Of all that is `pending` what runs is told as a problem, and left alone.
     """
     database, caller = database_of(request), caller_in(request)
     search, changes = search_of(caller, meant.filter), _changes(meant)
     is_pending = search.common_state == PENDING
     if not (is_pending or set(search.states) <= _REPLACEABLE):
         raise invalid(
-            "Name a state in the filter: scheduled, ready, blocked, failed or pending."
+            "Name a state in the filter: scheduled, ready, blocked, pending, failed or "
+            "finished."
         )
-    # The newest first: those that take their places are newer, and never met.
+    # The newest first: those that are made from them are newer, and never met.
     found = page(database, search, limit=meant.limit, behind=meant.behind)
     for path in {each.task_path for each in found.jobs}:
         _check_move(caller, path, meant)
@@ -116,7 +120,7 @@ def rerun_jobs(request: HttpRequest, meant: EditMany) -> dict[str, Any]:
     return {"jobs": told, "next": found.end}
 
 
-_REPLACEABLE = {"scheduled", "ready", "blocked", "failed"}
+_REPLACEABLE = {"scheduled", "ready", "blocked", "failed", "finished"}
 
 
 def _check_move(caller: Caller, task_path: str, told: Changes) -> None:

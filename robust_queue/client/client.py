@@ -1,26 +1,30 @@
 """``Client``: enqueue, look, count; and register as a worker."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import Any, Self, TypeVar
+from uuid import UUID, uuid4
 
 import httpx
 
 from .line import Line, checked_token, told
-from .patience import Patience, was_not_heard
+from .patience import Patience
 from .registered import Registered
 
 Json = dict[str, Any]
+# Calls in one request.
+AT_ONCE = 500
 T = TypeVar("T")
 
 
 class Client:
     """A queue, at the address where a project has ``robust_queue.api.urls``.
 
-    What does no harm if it is done twice is tried again for ``patience`` seconds when
-    the queue cannot be reached or says that it is busy. All errors are ``ApiError``.
+    All calls can be repeated, and are, for ``patience`` seconds, when the queue cannot
+    be reached or says that it is busy. All errors are ``ApiError``.
     """
 
     def __init__(
@@ -46,23 +50,40 @@ class Client:
         queue: str | None = None,
         priority: int | None = None,
         run_after: datetime | timedelta | None = None,
+        request_id: UUID | None = None,
     ) -> Json:
         """Enqueue a job of the task of that name, and return it.
 
         ``run_after`` is a moment with its time zone, or how much later than now.
 
-        It is not tried again when the answer got lost: the job may be there. Declare
-        the task as unique where that matters.
+        When the answer got lost it is asked for again, by the ``request_id``, a new one
+        unless you give yours: the queue enqueues only once under each.
         """
-        wishes = {
-            "queue": queue,
-            "priority": priority,
-            "run_after": None if run_after is None else _moment(run_after),
-        }
-        body: Json = {"task": task, "args": list(args), "kwargs": dict(kwargs or {})}
-        body |= {name: wish for name, wish in wishes.items() if wish is not None}
-        patience = Patience(self._patience.seconds, was_not_heard)
-        return self._told("POST", "jobs", patience, _object, body=body)
+        wishes = _wishes(queue, priority, run_after)
+        body = _call(task, args, kwargs, request_id) | wishes
+        return self._told("POST", "jobs", self._patience, _object, body=body)
+
+    def enqueue_all(
+        self,
+        calls: Iterable[tuple[str, *tuple[Any, ...]]],
+        *,
+        queue: str | None = None,
+        priority: int | None = None,
+        run_after: datetime | timedelta | None = None,
+    ) -> list[Json]:
+        """Enqueue many calls, 500 in a request, and return their jobs in order.
+
+        A call is a tuple of task, arguments and keyword arguments, of which the last
+        two may be left out. Of the calls in a request all are enqueued, or none.
+        """
+        wishes = _wishes(queue, priority, run_after)
+        bodies = (_call(*call) | wishes for call in calls)
+        jobs: list[Json] = []
+        while some := list(islice(bodies, AT_ONCE)):
+            jobs += self._told(
+                "POST", "jobs/enqueue", self._patience, _jobs, body={"jobs": some}
+            )
+        return jobs
 
     def job(self, id: str) -> Json:  # noqa: A002 (as the API has it)
         """One job, by its id."""
@@ -145,6 +166,31 @@ class Client:
         return patience(lambda: told(call(method, path, self._token, **what), read))
 
 
+def _call(
+    task: str,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    request_id: UUID | None = None,
+) -> Json:
+    return {
+        "task": task,
+        "args": list(args),
+        "kwargs": dict(kwargs or {}),
+        "request_id": str(request_id or uuid4()),
+    }
+
+
+def _wishes(
+    queue: str | None, priority: int | None, run_after: datetime | timedelta | None
+) -> Json:
+    wishes = {
+        "queue": queue,
+        "priority": priority,
+        "run_after": None if run_after is None else _moment(run_after),
+    }
+    return {name: wish for name, wish in wishes.items() if wish is not None}
+
+
 def _moment(told: datetime | timedelta) -> str:
     moment = datetime.now(UTC) + told if isinstance(told, timedelta) else told
     if moment.tzinfo is None:
@@ -154,6 +200,10 @@ def _moment(told: datetime | timedelta) -> str:
 
 def _object(facts: Any) -> Json:
     return {**facts}
+
+
+def _jobs(facts: Any) -> list[Json]:
+    return [{**each} for each in facts["jobs"]]
 
 
 def _count(facts: Any) -> tuple[int, str | None]:

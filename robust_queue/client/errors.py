@@ -38,11 +38,10 @@ def _told(misfit: Any) -> str:
 
 
 class UnreachableError(ApiError):
-    """No answer came. Whether the request was heard is not known, if it was sent."""
+    """No answer came. Whether the request was heard is not known."""
 
-    def __init__(self, detail: str, *, was_sent: bool) -> None:
+    def __init__(self, detail: str) -> None:
         super().__init__(0, "unreachable", detail)
-        self.was_sent = was_sent
 
 
 class Retry(Exception):  # noqa: N818 (the word of the tasks in Python)

@@ -126,10 +126,8 @@ def _checked_url(url: str) -> str:
 def _errors() -> Iterator[None]:
     try:
         yield
-    except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
-        raise UnreachableError(_in_words(error), was_sent=False) from error
     except httpx.RequestError as error:
-        raise UnreachableError(_in_words(error), was_sent=True) from error
+        raise UnreachableError(_in_words(error)) from error
 
 
 def _in_words(error: httpx.RequestError) -> str:

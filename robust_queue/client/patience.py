@@ -15,8 +15,7 @@ T = TypeVar("T")
 logger = logging.getLogger("robust_queue.client")
 
 FIRST, LONGEST = 0.1, 10.0
-TOO_MANY = 429
-PASSING = frozenset({TOO_MANY, 502, 503, 504})
+PASSING = frozenset({429, 502, 503, 504})
 # Whoever is told this does not hear anything else by asking again.
 FINAL = frozenset({400, 401, 403, 413, 422})
 
@@ -24,13 +23,6 @@ FINAL = frozenset({400, 401, 403, 413, 422})
 def is_passing(error: ApiError) -> bool:
     """May it be better in a moment?"""
     return error.status in PASSING or isinstance(error, UnreachableError)
-
-
-def was_not_heard(error: ApiError) -> bool:
-    """Has the queue certainly done nothing, so that nothing is done twice?"""
-    if isinstance(error, UnreachableError):
-        return not error.was_sent
-    return error.status == TOO_MANY
 
 
 def is_not_final(error: ApiError) -> bool:

@@ -1,7 +1,8 @@
-"""Waiting or failed ──▶ gone, with a new job in its place: edit, and run again.
+"""Edit, and run again: a new job, in the place of one that waits or has failed.
 
 Jobs are written once. So an edit never changes one: a worker that has read the old job
-a moment before could run something that nobody has asked for.
+a moment before could run something that nobody has asked for. One that has finished
+stays as it is, beside the new one: somebody may still ask for what it returned.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,6 +39,8 @@ from .rates import demanded
 from .selection import STATES_TO_LEAVE, standing
 from .unique import take_over
 
+FINISHED = "finished"
+
 # What is wrong with a change; the old job is still there. The first tells of arguments
 # that do not fit or cannot be stored, the last of an alias that is not in TASKS.
 REFUSALS = (
@@ -65,12 +68,13 @@ def rerun(
 
     What is not given stays as it was. Everything is checked as by an enqueue, and
     raises what an enqueue raises; then nothing has changed. The new job has an id and
-    attempts of its own, and remembers in its metadata whose place it took. The old one
-    goes with its past, in the same transaction.
+    attempts of its own, and remembers in its metadata which one it was made from. The
+    old one goes with its past, in the same transaction; if it has finished, it stays.
 
-    Of several who act on a job one wins: ``UnreplaceableError`` if a worker has claimed
-    it, or somebody has retried, discarded or replaced it. The key of a unique one is
-    handed over; ``DuplicateTaskError`` if another job has the key of the new one.
+    Of several who replace a job one wins: ``UnreplaceableError`` if a worker has
+    claimed it, or somebody has retried, discarded or replaced it. The key of a unique
+    one is handed over; ``DuplicateTaskError`` if another job has the key of the new
+    one.
     """
     job = _found(database, UUID(str(job_id)))
     given = {"queue_name": queue_name, "priority": priority, "run_after": run_after}
@@ -89,7 +93,7 @@ def rerun(
 def _found(database: str, job_id: UUID) -> Job:
     jobs = Job.objects.using(database).with_state()
     job: Job | None = jobs.filter(pk=job_id).first()
-    if job is None or job.state not in STATES_TO_LEAVE:
+    if job is None or not (job.state == FINISHED or job.state in STATES_TO_LEAVE):
         raise _refusal(database, job_id)
     return job
 
@@ -123,8 +127,11 @@ def _prepared(database: str, job: Job, call: Call) -> Prepared:
 
 
 def _replace(database: str, job: Job, prepared: Prepared) -> bool:
-    store = store_for(database)
     with transaction.atomic(using=database):
+        if job.state == FINISHED:
+            take_over(database, prepared, job.id)
+            return True
+        store = store_for(database)
         is_ours = bool(store.discard([job.id], STATES_TO_LEAVE[job.state]))
         if is_ours:
             take_over(database, prepared, job.id)
@@ -136,5 +143,5 @@ def _refusal(database: str, job_id: UUID) -> UnreplaceableError:
     state = standing(database, [job_id]).get(job_id, "gone")
     return UnreplaceableError(
         f"Job {job_id} is {state}: only a job that waits or has failed can be replaced,"
-        " and only once."
+        " and only once; of one that has finished another one can be made."
     )

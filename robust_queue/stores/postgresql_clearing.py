@@ -23,8 +23,8 @@ WHERE job_id = ANY (ARRAY(SELECT job_id FROM ended))
 RETURNING job_id
 """
 
-# Each by its key, whatever the planner thinks of the tables: it may know one of them and
-# not yet the other. A bound on the rows is what keeps it from making a join of this.
+# Each by its key, whatever the planner thinks of the tables, of which it may know one
+# and not yet the other. Of rows that are bounded it makes no other join.
 JOBS_THAT_ENDED = """LATERAL (
     SELECT id, task_path, backend, queue_name FROM robust_queue_jobs
     WHERE id = ended.job_id LIMIT 1

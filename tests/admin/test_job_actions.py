@@ -55,7 +55,7 @@ def buttons(browser, job):
         (rows.ready, {"cancel", "discard"}),
         (rows.claimed, {"cancel"}),
         (rows.failed, {"retry", "discard", "rerun"}),
-        (rows.finished, set()),
+        (rows.finished, {"rerun"}),
     ],
 )
 def test_buttons_for_what_can_be_done(as_staff, make, offered):

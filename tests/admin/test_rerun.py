@@ -1,4 +1,4 @@
-"""Edit and re-run: a form for failed jobs."""
+"""Edit and re-run: a form for jobs that have ended."""
 
 import json
 
@@ -25,7 +25,7 @@ BOTH = (
 
 
 def url(row, page="rerun"):
-    return reverse(f"admin:robust_queue_failedexecution_{page}", args=[row.pk])
+    return reverse(f"admin:robust_queue_{row._meta.model_name}_{page}", args=[row.pk])
 
 
 def filled(**changes):
@@ -34,10 +34,12 @@ def filled(**changes):
     return {"arguments": text, "queue_name": "default", "priority": "0", **changes}
 
 
-def test_the_page_of_a_failure_leads_to_the_form(as_staff):
-    row = rows.failed()
-    page = as_staff(*BOTH).get(url(row, "change")).content.decode()
-    assert f'href="{url(row)}"' in page
+@pytest.mark.parametrize("make", [rows.failed, rows.finished])
+def test_its_pages_lead_to_the_form(as_staff, make):
+    row, browser = make(), as_staff(*BOTH, "view_finishedexecution")
+    of_job = reverse("admin:robust_queue_job_change", args=[row.pk])
+    for page in (url(row, "change"), of_job):
+        assert f'href="{url(row)}"' in browser.get(page).content.decode()
 
 
 def test_the_form_shows_what_was_asked_for(as_staff):
@@ -70,6 +72,17 @@ def test_a_failed_job_is_replaced(as_staff):
     )
     log = LogEntry.objects.order_by("pk").values_list("action_flag", "object_id")
     assert list(log) == [(DELETION, str(row.pk)), (ADDITION, str(job.pk))]
+
+
+def test_a_finished_job_stays_beside_the_new_one(as_staff):
+    row, browser = rows.finished(), as_staff(*BOTH)
+    assert "stays as it is" in browser.get(url(row)).content.decode()
+    page = browser.post(url(row), filled(), follow=True).content.decode()
+    assert f"Job {row.pk} runs anew, as this one." in page
+    new = Job.objects.exclude(pk=row.pk).get()
+    assert states() == {row.pk: "finished", new.pk: "ready"}
+    log = LogEntry.objects.values_list("action_flag", "object_id")
+    assert list(log) == [(ADDITION, str(new.pk))]
 
 
 def test_what_is_no_json_is_kept_by_its_tag(as_staff):

@@ -29,6 +29,7 @@ from robust_queue.lifecycle.dispatch import dispatch_due
 from robust_queue.lifecycle.quiet import quiet_process, stop_process
 from robust_queue.models import ApiToken, Attempt, FailedExecution, Job, Process
 from tests.support.invariants import state_of, states
+from tests.support.lossy_proxy import lossy_proxy
 from tests.support.outside import (
     ApiServer,
     InThread,
@@ -183,6 +184,22 @@ class TestManagement:
             found = list(manager.jobs(state="ready"))
         assert {each["task"] for each in found} == {"outside-add", "outside-noted"}
 
+    def test_enqueues_once_where_answers_get_lost(
+        self, api_server, outside_tasks, transactional_db
+    ):
+        token = new_token("enqueue:outside-*")
+        with (
+            lossy_proxy(api_server.port, every=3) as proxy,
+            Client(proxy.url, token) as manager,
+        ):
+            told = [manager.enqueue("outside-add", [n])["id"] for n in range(10)]
+            for _ in range(5):
+                calls = [("outside-add", [n]) for n in range(10)]
+                told += [each["id"] for each in manager.enqueue_all(calls)]
+        assert proxy.lost >= 5
+        assert {UUID(each) for each in told} == {*states()}
+        assert len({*told}) == len(told) == 60
+
     def test_is_refused_without_a_scope(self, client):
         with pytest.raises(ApiError) as refused:
             list(client.jobs())
@@ -201,7 +218,7 @@ class Scripted(httpx.BaseTransport):
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
-        return answer
+        return answer(request) if callable(answer) else answer
 
 
 class TestPatience:
@@ -271,19 +288,40 @@ class TestPatience:
             client.count()
         assert refused.value.detail == "<h1>Oh no</h1>"
 
-    def test_enqueues_once_only(self):
+    def test_asks_again_for_what_it_has_enqueued(self):
         job = {"id": "1", "task": "add", "state": "ready"}
         server = Scripted(
-            httpx.ConnectError("refused"),
+            httpx.ReadError("lost"),
             httpx.Response(429, headers={"Retry-After": "0"}),
             httpx.Response(201, json=job),
-            httpx.ReadError("lost"),
+            httpx.Response(201, json=job),
+            httpx.Response(201, json=job),
         )
         client = Client("http://queue/", "token", transport=server)
         assert client.enqueue("add", [1], {"second": 2}, priority=3) == job
-        with pytest.raises(UnreachableError):
-            client.enqueue("add", [1, 2])
-        assert len(server.asked) == 4
+        client.enqueue("add", [1], request_id=UUID(int=7))
+        client.enqueue("add", [1])
+        names = [json.loads(each.content)["request_id"] for each in server.asked]
+        assert names[0] == names[1] == names[2]
+        assert names[3] == str(UUID(int=7))
+        assert len({*names}) == 3
+
+    def test_enqueues_many_some_at_a_time(self):
+        def answer(request):
+            calls = json.loads(request.content)["jobs"]
+            jobs = [{"id": call["args"]} for call in calls]
+            return httpx.Response(201, json={"jobs": jobs})
+
+        server = Scripted(httpx.ReadError("lost"), answer, answer, answer)
+        client = Client("http://queue/", "token", transport=server)
+        calls = [("add", [n], {"second": 2}) for n in range(1_001)]
+        told = client.enqueue_all(iter(calls), priority=3)
+        assert [each["id"] for each in told] == [[n] for n in range(1_001)]
+        asked = [json.loads(each.content)["jobs"] for each in server.asked]
+        assert [len(each) for each in asked] == [500, 500, 500, 1]
+        assert asked[0] == asked[1]
+        assert {each["priority"] for each in asked[2]} == {3}
+        assert client.enqueue_all([]) == []
 
     def test_names_the_alias_that_is_meant(self):
         server = Scripted(httpx.Response(200, json={"count": 0}))

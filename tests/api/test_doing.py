@@ -8,7 +8,7 @@ import pytest
 
 from robust_queue.api import doing, enqueueing, rerunning
 from robust_queue.lifecycle.operations import carry_out
-from robust_queue.models import Job, Operation
+from robust_queue.models import Job, Operation, UniqueLock
 from tests.support import rows
 from tests.support.invariants import states
 from tests.testapp import odd_types, tasks, unique_tasks
@@ -253,10 +253,18 @@ class TestRerun:
         assert (answer.status_code, answer.json()["code"]) == (409, "duplicate")
         assert key not in answer.content.decode()
 
-    def test_what_is_over_is_not_replaced(self, operator):
-        old = rows.finished().job
+    def test_what_runs_is_not_replaced(self, operator):
+        old = rows.claimed().job
         answer = operator.post(f"/jobs/{old.pk}/rerun")
         assert (answer.status_code, answer.json()["code"]) == (409, "not_replaceable")
+
+    def test_what_has_finished_stays(self, operator):
+        old = rows.finished(of=rows.job(task_path=NOTE)).job
+        new = operator.post(f"/jobs/{old.pk}/rerun").json()["id"]
+        assert states() == {old.pk: "finished", UUID(new): "ready"}
+        told = operator.post("/jobs/rerun", {"filter": {"state": "finished"}}).json()
+        assert [it["old"] for it in told["jobs"]] == [str(old.pk)]
+        assert [*states().values()].count("ready") == 2
 
     def test_some_at_a_time_and_none_twice(self, operator):
         for _ in range(5):
@@ -273,7 +281,7 @@ class TestRerun:
         assert {job.priority for job in Job.objects.all()} == {9}
         assert [*states().values()] == ["ready"] * 5
 
-    @pytest.mark.parametrize("state", [None, "finished", "claimed"])
+    @pytest.mark.parametrize("state", [None, "claimed"])
     def test_of_many_takes_a_state(self, operator, state):
         body = {"filter": {"state": state} if state else {}}
         answer = operator.post("/jobs/rerun", body)
@@ -318,7 +326,7 @@ class TestGoneAtOnce:
         return swift
 
     def test_what_was_enqueued_is_told_of(self, token, gone_behind):
-        gone_behind(enqueueing, "enqueue_all")
+        gone_behind(enqueueing, "write_once")
         body = {"task": ADD, "args": [1], "kwargs": {"b": 2}, "queue": "x"}
         answer = token("enqueue", "read_arguments").post("/jobs", body)
         assert answer.status_code == 201, answer.content
@@ -413,6 +421,29 @@ class TestEnqueue:
         answer = token("enqueue").post("/jobs", {"task": NOTE, "args": ["x" * 200]})
         assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
 
+    def test_again_under_its_name_is_answered_with_the_job_that_is_there(self, token):
+        caller, request_id = token("enqueue", "read_arguments"), str(uuid4())
+        body = {"task": NOTE, "args": ["x"], "request_id": request_id}
+        first, second = (caller.post("/jobs", body) for _ in range(2))
+        assert (second.status_code, second.json()) == (201, first.json())
+        assert Job.objects.count() == 1
+        Job.objects.all().delete()
+        gone = caller.post("/jobs", body).json()
+        assert (gone["id"], gone["state"]) == (first.json()["id"], "gone")
+
+    def test_under_a_name_that_was_given_before_is_refused(self, token):
+        caller, request_id = token("enqueue"), str(uuid4())
+        calls = [{"task": NOTE, "args": [n], "request_id": request_id} for n in (1, 2)]
+        answers = [caller.post("/jobs", each) for each in calls]
+        assert [each.status_code for each in answers] == [201, 409]
+        assert answers[1].json()["code"] == "request_reused"
+        assert Job.objects.count() == 1
+
+    def test_under_the_name_of_somebody_else_is_their_own(self, token):
+        body = {"task": NOTE, "request_id": str(uuid4())}
+        told = [token("enqueue").post("/jobs", body).json()["id"] for _ in range(2)]
+        assert len({*told}) == Job.objects.count() == 2
+
     def test_lists_what_there_is(self, token, render):
         told = token("read", f"enqueue:{ADD}").get("/tasks").json()
         found = {each["name"]: each for each in told}
@@ -429,6 +460,72 @@ class TestEnqueue:
         assert re.fullmatch(
             r"\(value=\('x',\), \*, api_key='•+', options=\{'password': '•+'\}\)", text
         )
+
+
+class TestEnqueueMany:
+    def test_in_their_order(self, token, django_assert_max_num_queries):
+        calls = [{"task": ADD, "args": [n], "queue": f"q{n}"} for n in range(50)]
+        caller = token("enqueue", "read_arguments")
+        with django_assert_max_num_queries(12):
+            answer = caller.post("/jobs/enqueue", {"jobs": calls})
+        assert answer.status_code == 201, answer.content
+        told = answer.json()["jobs"]
+        assert [each["queue"] for each in told] == [f"q{n}" for n in range(50)]
+        assert {each["state"] for each in told} == {"ready"}
+        assert {*states()} == {UUID(each["id"]) for each in told}
+
+    def test_again_by_their_names(self, token):
+        calls = [{"task": NOTE, "request_id": str(uuid4())} for _ in range(3)]
+        caller = token("enqueue")
+        first = caller.post("/jobs/enqueue", {"jobs": calls[:2]}).json()["jobs"]
+        again = caller.post("/jobs/enqueue", {"jobs": calls}).json()["jobs"]
+        ids = [each["id"] for each in again]
+        assert ids[:2] == [each["id"] for each in first]
+        assert len({*ids}) == Job.objects.count() == 3
+
+    @pytest.mark.parametrize(
+        ("wrong", "status", "code", "where"),
+        [
+            ({"task": ADD, "args": [[1], 2, 3]}, 422, "bad_arguments", "jobs.1"),
+            ({"task": tasks.typed.module_path, "args": ["1"]}, 422, "bad_arguments",
+             "jobs.1.args.0"),
+            ({"task": "os.system"}, 403, "forbidden", "jobs.1"),
+            ({"task": "tests.gone"}, 404, "unknown_task", "jobs.1"),
+            ({"task": NOTE, "queue": "*"}, 422, "bad_call", "jobs.1"),
+            ({"task": NOTE, "priority": 101}, 422, "invalid", "body.jobs.1.priority"),
+            ({"task": NOTE, "args": ["x" * 1_100_000]}, 413, "too_large", "jobs.1"),
+        ],
+    )  # fmt: skip
+    def test_all_or_none(self, token, wrong, status, code, where):
+        calls = [{"task": NOTE, "request_id": str(uuid4())}, wrong, {"task": NOTE}]
+        answer = token("enqueue:tests.*").post("/jobs/enqueue", {"jobs": calls})
+        assert (answer.status_code, answer.json()["code"]) == (status, code)
+        assert [each["where"] for each in answer.json()["errors"]] == [where]
+        assert not Job.objects.exists()
+        assert not UniqueLock.objects.exists()
+
+    def test_of_one_name_are_refused(self, token):
+        call = {"task": NOTE, "request_id": str(uuid4())}
+        answer = token("enqueue").post("/jobs/enqueue", {"jobs": [call, call]})
+        assert (answer.status_code, answer.json()["code"]) == (422, "invalid")
+        assert answer.json()["errors"][0]["where"] == "jobs.1"
+
+    @pytest.mark.parametrize("count", [0, 501])
+    def test_none_and_too_many(self, token, count):
+        body = {"jobs": [{"task": NOTE}] * count}
+        assert token("enqueue").post("/jobs/enqueue", body).status_code == 422
+
+    def test_are_told_of_without_arguments(self, token):
+        body = {"jobs": [{"task": NOTE, "args": ["hunter2"]}]}
+        answer = token("enqueue", "read_arguments").post("/jobs/enqueue", body)
+        assert "hunter2" not in answer.content.decode()
+
+    def test_of_a_unique_task_are_told_of_once_for_each_call(self, token):
+        call = {"task": unique_tasks.once.module_path, "args": [1]}
+        answer = token("enqueue").post("/jobs/enqueue", {"jobs": [call, call]})
+        first, second = answer.json()["jobs"]
+        assert first == second
+        assert Job.objects.count() == 1
 
 
 class TestOddTypes:

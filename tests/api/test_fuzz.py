@@ -165,9 +165,10 @@ def _bearer(case, world):
 def _fill_in(case, world):
     """What names anything in the body names something that is there."""
     body = case.body if isinstance(case.body, dict) else {}
-    if "task" in body:
-        # It takes any arguments.
-        body["task"] = NOTE
+    for call in (body, *body.get("jobs", ())):
+        if "task" in call:
+            # It takes any arguments.
+            call["task"] = NOTE
     if "schedule" in body:
         body["schedule"] = "@daily"
     if "queues" in body:

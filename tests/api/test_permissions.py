@@ -40,6 +40,7 @@ OPENED_BY = {
 # Nothing of these may make the answer another one than whether it is allowed.
 BODIES = {
     "enqueue": {"task": NOTE},
+    "enqueue_jobs": {"jobs": [{"task": NOTE}]},
     "create_recurring": {"key": "k", "task": NOTE, "schedule": "@daily"},
     "replace_recurring": {"task": NOTE, "schedule": "@daily"},
     "rerun_jobs": {"filter": {"state": "failed"}},

@@ -10,6 +10,7 @@ from django.utils import timezone, translation
 
 from robust_queue.compat import InvalidTask, signals
 from robust_queue.exceptions import (
+    DuplicateTaskError,
     PayloadTooLargeError,
     SerializationError,
     UnknownTaskError,
@@ -26,6 +27,7 @@ from robust_queue.models import (
     Job,
     ReadyExecution,
     ScheduledExecution,
+    UniqueLock,
 )
 from robust_queue.testing import drain
 from tests.support import rows
@@ -41,6 +43,7 @@ from tests.testapp.tasks import (
     note,
     rename,
 )
+from tests.testapp.unique_tasks import hourly, once
 
 pytestmark = pytest.mark.django_db
 
@@ -84,16 +87,59 @@ class TestWhatIsReplaced:
         expected = "scheduled" if state == "scheduled" else "ready"
         assert states() == {UUID(new.id): expected}
 
-    @pytest.mark.parametrize("state", ["claimed", "finished"])
-    def test_no_other_job(self, state):
-        row = getattr(rows, state)()
-        with pytest.raises(UnreplaceableError, match=f"{row.pk} is {state}"):
+    def test_no_job_that_runs(self):
+        row = rows.claimed()
+        with pytest.raises(UnreplaceableError, match=f"{row.pk} is claimed"):
             rerun("default", row.pk)
-        assert states() == {row.pk: state}
+        assert states() == {row.pk: "claimed"}
 
     def test_an_unknown_job(self):
         with pytest.raises(UnreplaceableError, match="is gone"):
             rerun("default", uuid4())
+
+
+class TestWhatHasFinished:
+    def test_stays_beside_the_new_job(self):
+        old = add.enqueue(1, 2)
+        drain()
+        new = rerun("default", old.id, args=[1, 3], queue_name="other")
+        assert states() == {UUID(old.id): "finished", UUID(new.id): "ready"}
+        remembered = json.loads(Job.objects.get(pk=new.id).metadata)
+        assert remembered["rerun_of"] == old.id
+        assert [(r.id, r.return_value) for r in drain()] == [(new.id, 4)]
+        assert add.get_result(old.id).return_value == 3
+
+    def test_may_run_anew_again_and_again(self):
+        old = note.enqueue("x")
+        drain()
+        assert len({rerun("default", old.id).id for _ in range(3)}) == 3
+        assert len(states()) == 4
+
+    def test_of_a_unique_task_begins_its_period_anew(self):
+        old = hourly.enqueue("x")
+        drain()
+        new = rerun("default", old.id)
+        assert UniqueLock.objects.get().job_id == UUID(new.id)
+
+    def test_of_a_unique_task_gives_way_to_one_that_is_there(self):
+        old = once.enqueue("x")
+        drain()
+        other = once.enqueue("x")
+        with pytest.raises(DuplicateTaskError):
+            rerun("default", old.id)
+        assert {*states()} == {UUID(old.id), UUID(other.id)}
+
+    def test_may_be_cleared_meanwhile(self, monkeypatch):
+        row, prepared = rows.finished(), lifecycle_rerun._prepared
+
+        def clear(*args):
+            Job.objects.filter(pk=row.pk).delete()
+            row.delete()
+            return prepared(*args)
+
+        monkeypatch.setattr(lifecycle_rerun, "_prepared", clear)
+        new = rerun("default", row.pk)
+        assert states() == {UUID(new.id): "ready"}
 
 
 class TestWhatIsChanged:

@@ -30,38 +30,51 @@ Deed: TypeAlias = Callable[[str, str], str]
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add what is to be done, and to what."""
+    actions = parser.add_subparsers(
+        dest="action", metavar="ACTION", title="actions", required=False
+    )
+    for name, words in _ACTIONS.items():
+        action = actions.add_parser(name, help=words, description=words)
+        if name == "preview":
+            _add_schedule(action)
+        elif name != "list":
+            action.add_argument("names", nargs="+", metavar="KEY")
+
+
+def _add_schedule(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "action",
-        nargs="?",
-        default="list",
-        choices=["list", "show", "preview", *DEEDS],
-        help="list them; show runs of some; preview the runs of a schedule that is "
-        "not in use; or run, pause, resume or remove some",
+        "names", nargs="+", metavar="SCHEDULE", help="such as '30 6 * * mon-fri'"
     )
     parser.add_argument(
-        "names", nargs="*", metavar="KEY", help="keys, or the schedule to preview"
+        "--timezone",
+        metavar="ZONE",
+        help="whose clocks it goes by, if not the project's",
     )
-    parser.add_argument(
-        "--timezone", help="whose clocks a preview goes by, if not the project's"
-    )
+
+
+_ACTIONS = {
+    "list": "list all of them, which is what happens without a word",
+    "show": "show what some are, and their runs",
+    "preview": "preview the runs of a schedule that is not in use",
+    "run": "run some now, beside their schedules",
+    "pause": "pause some, until they are resumed",
+    "resume": "resume some",
+    "remove": "remove some that were made at run time, or are declared no longer",
+}
 
 
 def run(database: str, options: dict[str, Any], out: OutputWrapper) -> None:
     """Do it."""
-    action, names = options["action"], options["names"]
-    if action == "list":
-        _list(database, out)
-        return
-    if not names:
-        what = "Which schedule?" if action == "preview" else "Which? Give their keys."
-        raise CommandError(what, returncode=2)
-    if action == "preview":
-        _preview(" ".join(names), options["timezone"], out)
-    elif action == "show":
-        for name in names:
-            _show(database, name, out)
-    else:
-        _do(DEEDS[action], database, names, out)
+    match options["action"] or "list":
+        case "list":
+            _list(database, out)
+        case "preview":
+            _preview(" ".join(options["names"]), options["timezone"], out)
+        case "show":
+            for name in options["names"]:
+                _show(database, name, out)
+        case deed:
+            _do(DEEDS[deed], database, options["names"], out)
 
 
 # ── Looking ────────────────────────────────────────────────────────────────────

@@ -1,4 +1,4 @@
-"""``manage.py robust_queue rerun``: a job is replaced by one that differs a little."""
+"""``manage.py robust_queue rerun``: a job runs anew, as one that differs a little."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -12,7 +12,7 @@ from robust_queue.lifecycle.rerun import REFUSALS, rerun
 
 from .choosing import coming_moment
 
-HELP = "replace a job that has failed, or waits, by a new one with something changed"
+HELP = "run a job that is over, or waits, anew, with something changed if you like"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -34,7 +34,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(database: str, options: dict[str, Any], out: OutputWrapper) -> None:
-    """Replace the job; what is not given stays as it was."""
+    """Have the job run as a new one; what is not given stays as it was."""
     try:
         args, kwargs = _call(options["arguments"])
         result = rerun(
@@ -48,7 +48,7 @@ def run(database: str, options: dict[str, Any], out: OutputWrapper) -> None:
         )
     except REFUSALS as refusal:
         raise CommandError(str(refusal)) from refusal
-    out.write(f"Job {options['id']} was replaced by job {result.id}.")
+    out.write(f"Job {options['id']} runs anew as job {result.id}.")
 
 
 def _call(text: str | None) -> tuple[list[Any] | None, dict[str, Any] | None]:
