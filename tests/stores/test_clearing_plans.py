@@ -19,6 +19,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 # has rows, if it was never analyzed.
 DEPTH = 300_000 if KIND == "postgresql" else 100_000
 LIMIT = 500
+SECOND = DAY / 86_400
 
 
 def look(state, after=None, limit=LIMIT):
@@ -39,9 +40,11 @@ def _postgresql(sql, state):
     walk, jobs = sorted(scans, key=lambda node: node["Relation Name"])
     assert walk["Node Type"] == "Index Scan", "in its order, not all at once"
     assert walk["Index Name"] == f"rqueue_{state}_at"
-    assert jobs["Node Type"] in {"Index Scan", "Bitmap Heap Scan"}, "by their keys"
+    assert jobs["Node Type"] == "Index Scan", "by their keys"
     assert walk["Actual Rows"] < 2 * LIMIT, "it stops where it has enough"
-    assert jobs["Actual Rows"] * jobs["Actual Loops"] == LIMIT
+    assert (jobs["Actual Rows"], jobs["Actual Loops"]) == (1, LIMIT)
+    # Else each job is compared with all of them: 65 ms instead of 1 ms.
+    assert "ANY" not in jobs["Index Cond"], "each by its own"
 
 
 def _mysql(sql, state):
@@ -64,12 +67,29 @@ def _sqlite(sql, state):
     assert "TEMP B-TREE FOR ORDER BY" not in walk, "only what ended at the same moment"
 
 
-@pytest.mark.parametrize("is_analyzed", [False, True], ids=["burst", "analyzed"])
 @pytest.mark.parametrize("state", sorted(MODELS))
-def test_a_look_follows_the_index(state, is_analyzed):
+def test_a_look_follows_the_index(state):
     fill_with_ended(state, DEPTH, ago=2 * DAY)
-    if is_analyzed:
-        analyze()
+    assert_looks_follow_the_index(state)
+    analyze()
+    assert_looks_follow_the_index(state)
+
+
+@pytest.mark.parametrize("state", sorted(MODELS))
+def test_a_look_does_where_nearly_everything_is_known_to_be_young(state):
+    """As it mostly is: what gets old goes. A single row is expected to be old then.
+
+    With one row to join anything will do.
+    """
+    for hours in (0, 8, 16, 23):
+        ago = DAY * hours / 24
+        fill_with_ended(state, 5_000, ago=ago, task=f"shop.tasks.of_{hours}_hours_ago")
+    analyze()
+    fill_with_ended(state, DEPTH, ago=DAY + SECOND)
+    assert_looks_follow_the_index(state)
+
+
+def assert_looks_follow_the_index(state):
     after = None
     for _ in range(3):
         with statements() as found:
@@ -79,7 +99,7 @@ def test_a_look_follows_the_index(state, is_analyzed):
         assert_follows_the_index(sql, state)
         after = rows[-1].milestone
     # Somewhere in the middle, as a sweep begins that has been there before.
-    moment = timezone.now() - 2 * DAY - DAY / 86_400 * 30
+    moment = after.finished_at + 30 * SECOND
     with statements() as found:
         assert len(look(state, after._replace(finished_at=moment))) == LIMIT
     assert_follows_the_index(found[0], state)
