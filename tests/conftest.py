@@ -22,8 +22,9 @@ examples.load_profile("unexplained")
 ONE_DATABASE_IS_ENOUGH = ["admin", "api", "doctor", "processes/test_lifecycle.py"]
 is_older = django.VERSION < (6, 1)
 # Clocks are turned without any database, and examples are run on the simplest one. So
-# is the matrix of who may do what: what it does is done in other tests.
+# is the matrix of who may do what: whatever it does is done in other tests.
 NO_DATABASE_IS_NEEDED = [
+    "admin/test_permissions.py",
     "api/test_permissions.py",
     "api/test_reference.py",
     "schedules",

@@ -107,5 +107,5 @@ class TestChanging:
 
     @pytest.mark.parametrize("action", ["show", "preview", "run", "pause", "remove"])
     def test_without_a_key(self, action):
-        with pytest.raises(CommandError, match="are required: (KEY|SCHEDULE)"):
+        with pytest.raises(CommandError, match=r"are required: (KEY|SCHEDULE)"):
             command(action)

@@ -25,6 +25,23 @@ def as_superuser(db):
     return _browser(User.objects.create_superuser("root"))
 
 
+@pytest.fixture
+def root(db):
+    return User.objects.create_superuser("root")
+
+
+@pytest.fixture
+def browse():
+    """A browser of somebody; errors are answers."""
+
+    def log_in(user):
+        client = Client(raise_request_exception=False)
+        client.force_login(user)
+        return client
+
+    return log_in
+
+
 def _browser(user):
     client = Client()
     client.force_login(user)

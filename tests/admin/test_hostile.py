@@ -8,9 +8,6 @@ import json
 from datetime import timedelta
 
 import pytest
-from django.contrib.auth.models import Permission, User
-from django.db import transaction
-from django.test import Client
 from django.utils import timezone
 
 from robust_queue.admin import acting, base
@@ -21,130 +18,15 @@ from tests.support import rows
 from tests.support.invariants import states
 
 from .deeds import (
-    TAKES,
     address,
     addresses,
-    deeds,
-    log_length,
     make_world,
     pages,
-    tables,
 )
 
 EVIL = "<script>alert(1)</script>\"'\u202e"
 SANE = 2_000_000
 EVERYTHING = {"confirmed": "1", "post": "yes", "order": "run", "database": "default"}
-
-
-@pytest.fixture
-def root(db):
-    return User.objects.create_superuser("root")
-
-
-@pytest.fixture
-def browse():
-    """A browser of somebody; errors are answers."""
-
-    def log_in(user):
-        client = Client(raise_request_exception=False)
-        client.force_login(user)
-        return client
-
-    return log_in
-
-
-def viewer(*more):
-    """Somebody who may see everything, and do what is named."""
-    user = User.objects.create_user("ada", is_staff=True)
-    seen = Permission.objects.filter(
-        content_type__app_label="robust_queue", codename__startswith="view_"
-    )
-    done = Permission.objects.filter(codename__in=more)
-    assert len(done) == len(more)
-    user.user_permissions.set([*seen, *done])
-    return user
-
-
-def undone(browser, deed):
-    """What came of it, before it was undone: if anything changed, if it was noted."""
-    before, noted = tables(), log_length()
-    with transaction.atomic():
-        status = browser.post(deed.address, deed.body).status_code
-        outcome = tables() != before, log_length() > noted
-        transaction.set_rollback(True)
-    return status, *outcome
-
-
-class TestPermissions:
-    def test_who_may_only_look_changes_nothing(self, root, browse):
-        make_world()
-        found = deeds(root)
-        self._refuses(browse(viewer()), found)
-
-    def test_nobody_changes_anything_if_it_is_for_reading_only(
-        self, root, browse, settings
-    ):
-        make_world()
-        found = deeds(root)
-        settings.ROBUST_QUEUE = {"admin_read_only": True}
-        self._refuses(browse(root), found)
-
-    @staticmethod
-    def _refuses(browser, found):
-        before = tables()
-        for name, deed in found.items():
-            status = browser.post(deed.address, deed.body).status_code
-            # Django passes over an action that somebody does not have.
-            assert status == 403 or "action" in deed.body, name
-            assert tables() == before, name
-        for each in addresses():
-            status = browser.post(each, EVERYTHING).status_code
-            assert status in {400, 403} or each.endswith(HARMLESS), each
-            assert tables() == before, each
-        assert log_length() == 0
-
-    def test_to_look_changes_nothing(self, root, browse):
-        make_world()
-        browser, before = browse(root), tables()
-        asked = [deed.address for deed in deeds(root).values()]
-        for each in {*asked, *addresses()}:
-            assert browser.get(each, EVERYTHING).status_code < 500, each
-            assert tables() == before, each
-        assert log_length() == 0
-
-    @pytest.mark.parametrize("permission", sorted(set(TAKES.values())))
-    def test_a_permission_is_for_its_own_deeds(self, root, browse, permission):
-        make_world()
-        found = deeds(root)
-        browser = browse(viewer(permission))
-        done = {name for name, deed in found.items() if any(undone(browser, deed)[1:])}
-        assert done == {n for n, deed in found.items() if deed.takes == {permission}}
-
-    def test_who_sees_nothing_does_nothing(self, root, browse):
-        """What is allowed takes a page on which to do it."""
-        make_world()
-        found, blind = deeds(root), User.objects.create_user("ada", is_staff=True)
-        acting_only = ["manage", "pause", "discard", "retry", "run", "cancel"]
-        codenames = [*(TAKES[each] for each in acting_only), "view_arguments"]
-        blind.user_permissions.set(Permission.objects.filter(codename__in=codenames))
-        browser = browse(blind)
-        done = {name for name, deed in found.items() if any(undone(browser, deed)[1:])}
-        # Who may do it to jobs may see operations.
-        assert done == {"stop"}
-
-    def test_whatever_is_done_is_written_down(self, root, browse):
-        make_world()
-        browser = browse(root)
-        for name, deed in deeds(root).items():
-            # A new token is told in the answer itself, and nowhere else.
-            status = 200 if name == "add a token" else 302
-            assert undone(browser, deed) == (status, True, True), name
-
-
-# Lists without an action, pages that only show, and the choice of a database.
-HARMLESS = tuple(
-    [f"/robust_queue/{name}/" for name in pages()] + ["/history/"],
-)
 
 
 def evil_world():
