@@ -3,13 +3,17 @@
 import django
 import pytest
 from django.db import connection
+from django.test import TransactionTestCase
 from hypothesis import Phase
 from hypothesis import settings as examples
 
 from tests.settings import KIND
+from tests.support.emptying import empty
 from tests.testapp import tasks
 
 pytest_plugins = ["tests.processes.second_chance"]
+
+TransactionTestCase._fixture_teardown = empty
 
 # To explain a failure it traces every line. On Python 3.11 that never ends where some
 # test has left an exception to a thread that sleeps.
