@@ -244,8 +244,10 @@ def remembered(options: "BackendOptions") -> str:
 
 
 def remembering(metadata: str, **more: Any) -> str:
-    """Return what a job remembers already, and more."""
-    return json.dumps({**recorded_in(metadata), **more}, separators=(",", ":"))
+    """Return what a job remembers already, and more; without that which is None."""
+    facts = {**recorded_in(metadata), **more}
+    known = {name: value for name, value in facts.items() if value is not None}
+    return json.dumps(known, separators=(",", ":"))
 
 
 def _name_of(zone: tzinfo) -> str | float | None:

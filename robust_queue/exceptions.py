@@ -1,5 +1,6 @@
 """What Robust Queue raises. Errors of Django's own contract stay Django's."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from django.core.exceptions import ImproperlyConfigured
@@ -33,15 +34,26 @@ class DuplicateTaskError(RobustQueueError):
     """Another job has the unique key of a call that was to be enqueued.
 
     ``result_id`` is the id of that job; None if it was to be enqueued in the same call.
+    ``refused_id`` is the one that the job of the refused call would have had.
     """
 
-    def __init__(self, message: str, *, result_id: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, result_id: str | None = None, refused_id: str = ""
+    ) -> None:
         super().__init__(message)
         self.result_id = result_id
+        self.refused_id = refused_id
 
 
 class RequestReusedError(RobustQueueError):
-    """What a request is known by was given to another one before."""
+    """The names of some requests were given to others before.
+
+    ``places`` tells which of those that came together.
+    """
+
+    def __init__(self, message: str, *, places: Sequence[int] = ()) -> None:
+        super().__init__(message)
+        self.places = tuple(places)
 
 
 class SerializationError(RobustQueueError, TypeError):

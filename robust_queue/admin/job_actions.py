@@ -23,6 +23,7 @@ from . import display
 from .base import ReadOnlyAdmin
 from .databases import database_of
 from .job_deeds import DEEDS, do_and_tell, may, verbs_for
+from .permissions import may_rerun
 from .requesting import LABELS
 
 
@@ -90,8 +91,8 @@ class JobPageAdmin(ReadOnlyAdmin):
             yield LABELS[verb], self._url("do", job.pk, verb)
 
     def _rerun_url(self, request: HttpRequest, job: Job) -> str:
-        is_allowed = may(request, "retry") and may(request, "discard")
-        if job.state not in ENDED or not is_allowed:
+        replaces = job.state == "failed"
+        if job.state not in ENDED or not may_rerun(request, replaces=replaces):
             return ""
         name = f"admin:robust_queue_{job.state}execution_rerun"
         try:

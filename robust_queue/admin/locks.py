@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib import admin
 from django.utils.translation import gettext_lazy as _
 
-from robust_queue.models import Cancellation, Job, RateBucket, UniqueLock
+from robust_queue.models import Cancellation, Job, NamedRequest, RateBucket, UniqueLock
 
 from . import display
 from .base import ReadOnlyAdmin
@@ -52,3 +52,19 @@ class UniqueLockAdmin(ReadOnlyAdmin):
     @admin.display(description=_("job"))
     def job_link(self, lock: UniqueLock) -> Any:
         return display.link(self.admin_site, Job, lock.job_id, lock.job_id)
+
+
+@admin.register(NamedRequest)
+class NamedRequestAdmin(ReadOnlyAdmin):
+    """Which job a request is answered with that comes again."""
+
+    list_display = ["key", "job_id", "expires_at"]
+    search_help_text = _("The whole key.")
+    name_lookups = ("key",)
+    ordering = ["key"]
+    fields = ["key", "job_link", "expires_at"]
+    readonly_fields = ["job_link"]
+
+    @admin.display(description=_("job"))
+    def job_link(self, request: NamedRequest) -> Any:
+        return display.link(self.admin_site, Job, request.job_id, request.job_id)

@@ -5,6 +5,7 @@ from django.db.models import Model
 from django.http import HttpRequest
 
 from robust_queue.configuration import current
+from robust_queue.models import Job
 
 # What else than to look somebody may be allowed to do.
 RETRY = "retry_job"
@@ -36,6 +37,13 @@ def may_do(request: HttpRequest, codename: str) -> bool:
 def may_edit(request: HttpRequest, action: str, model: type[Model]) -> bool:
     """May this user add, change or delete such rows, in a form of the admin?"""
     return not is_read_only() and _has(request, action, model)
+
+
+def may_rerun(request: HttpRequest, *, replaces: bool) -> bool:
+    """May this user have a job run as a new one, in its place or beside it?"""
+    if replaces:
+        return may_do(request, RETRY) and may_do(request, DISCARD)
+    return may_edit(request, "add", Job)
 
 
 def is_read_only() -> bool:

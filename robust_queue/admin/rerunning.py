@@ -22,7 +22,7 @@ from . import redaction
 from .arguments import ArgumentsField, editable
 from .base import JobRowAdmin, record
 from .databases import home_of
-from .permissions import may_look
+from .permissions import may_look, may_rerun
 
 
 class RerunForm(forms.Form):
@@ -36,15 +36,13 @@ class RerunForm(forms.Form):
 
 
 class RerunnableAdmin(JobRowAdmin):
-    """Rows of jobs that can be replaced. To do so is to change and to delete."""
+    """Rows of jobs that can be run as new ones."""
 
     # Does the new job take the place of the old one, or is it there as well?
     replaces = True
 
     def has_rerun_permission(self, request: HttpRequest) -> bool:
-        return self.has_retry_permission(request) and self.has_discard_permission(
-            request
-        )
+        return may_rerun(request, replaces=self.replaces)
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(self.rerun_view)

@@ -1,5 +1,7 @@
 """New jobs, of tasks that are declared here."""
 
+import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
@@ -11,11 +13,11 @@ from pydantic import Field
 
 from robust_queue import registry
 from robust_queue.backend import RobustQueueBackend
-from robust_queue.compat import AnyResult, AnyTask, InvalidTask
+from robust_queue.compat import AnyTask, InvalidTask
 from robust_queue.declaration import Call
 from robust_queue.exceptions import EnqueueError, RobustQueueError
 from robust_queue.lifecycle.enqueue import Prepared
-from robust_queue.lifecycle.once import key_of, write_once
+from robust_queue.lifecycle.once import Name, write_once
 from robust_queue.lifecycle.redact import redacted_signature
 
 from .access import Caller, Needs, audit, caller_in, database_of
@@ -25,7 +27,7 @@ from .job_facts import made_of
 from .job_schemas import MOST_AT_ONCE, Job, QueueText, TaskPriority, TaskText
 from .jobs import router, told_of, told_of_all
 from .problems import Problem, conflict, invalid
-from .refusals import problem_of
+from .refusals import problem_of, refused_among
 from .wire import Moment, Request
 
 tasks = Router(tags=["Tasks"])
@@ -78,8 +80,11 @@ class TaskFacts(Schema):
 def enqueue(request: HttpRequest, new: NewJob) -> Status[dict[str, Any]]:
     """Enqueue a call of a declared task, checked against its parameters."""
     caller, database = caller_in(request), database_of(request)
-    (result,) = _written(request, [new], [_prepared(request, new)])
-    audit(caller, "enqueue", new.task, result.id)
+    prepared = _prepared(request, new)
+    with _refusals_told():
+        is_new = write_once(database, [prepared], [_name(caller, new)])
+    result = prepared.result
+    audit(caller, "enqueue" if is_new else "ask again for", new.task, result.id)
     return Status(201, told_of(database, made_of(result), caller))
 
 
@@ -91,10 +96,13 @@ def enqueue_jobs(request: HttpRequest, wanted: NewJobs) -> Status[dict[str, Any]
     """
     caller, database = caller_in(request), database_of(request)
     prepared = list(_all_prepared(request, wanted.jobs))
-    results = _written(request, wanted.jobs, prepared)
-    audit(caller, "enqueue", f"{len(results)} jobs")
-    told = told_of_all(database, list(map(made_of, results)), caller)
-    return Status(201, {"jobs": told})
+    names = [_name(caller, new) for new in wanted.jobs]
+    with _refusals_told(prepared):
+        count = write_once(database, prepared, names)
+    tasks = Counter(new.task for new in wanted.jobs)
+    audit(caller, "enqueue", f"{count} new jobs, asked for {dict(tasks)}")
+    known = [made_of(each.result) for each in prepared]
+    return Status(201, {"jobs": told_of_all(database, known, caller)})
 
 
 @tasks.get("", auth=Needs(LOOK), response=list[TaskFacts])
@@ -105,16 +113,29 @@ def list_tasks(request: HttpRequest) -> list[dict[str, Any]]:
 
 
 def _all_prepared(request: HttpRequest, wanted: Sequence[NewJob]) -> Iterator[Prepared]:
-    met = set[UUID]()
+    met = set[UUID | None]()
     for at, new in enumerate(wanted):
         try:
             if new.request_id in met:
                 raise invalid("Another job of these has the same request_id.")
             yield _prepared(request, new)
         except Problem as problem:
-            raise problem.within(f"jobs.{at}") from problem
-        if new.request_id:
-            met.add(new.request_id)
+            problem.within(_place(at))
+            raise
+        met |= {new.request_id} - {None}
+
+
+def _place(at: int) -> str:
+    return f"jobs.{at}"
+
+
+def _name(caller: Caller, new: NewJob) -> Name | None:
+    """By what a request is known when it comes again, if it is to be."""
+    if new.request_id is None:
+        return None
+    # When is not compared: it may be told as so much later than now.
+    call = json.dumps([new.task, new.args, new.kwargs], sort_keys=True)
+    return Name.of(caller.identity, new.request_id, call)
 
 
 def _prepared(request: HttpRequest, new: NewJob) -> Prepared:
@@ -149,26 +170,17 @@ def _varied(request: HttpRequest, new: NewJob) -> tuple[AnyTask, RobustQueueBack
     return varied, backend
 
 
-def _written(
-    request: HttpRequest, wanted: Sequence[NewJob], prepared: Sequence[Prepared]
-) -> list[AnyResult]:
-    """What has become of the calls: new jobs, or those that are there already."""
-    asker = caller_in(request).identity
-    ids = [each.request_id for each in wanted]
-    keys = [key_of(asker, each) if each else "" for each in ids]
-    with _refusals_told():
-        write_once(database_of(request), prepared, keys)
-    return [each.result for each in prepared]
-
-
 @contextmanager
-def _refusals_told() -> Iterator[None]:
+def _refusals_told(together: Sequence[Prepared] = ()) -> Iterator[None]:
+    """Of those that are enqueued together, also which of them were refused."""
     try:
         yield
     except EnqueueError:
         raise
     except (InvalidTask, TypeError, RobustQueueError, ValueError) as refusal:
-        raise problem_of(refusal) from refusal
+        ids = [str(each.job.id) for each in together]
+        places = map(_place, refused_among(ids, refusal))
+        raise problem_of(refusal).within(*places) from refusal
 
 
 def _told(caller: Caller, name: str, task: AnyTask) -> dict[str, Any]:

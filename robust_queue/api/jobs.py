@@ -178,7 +178,7 @@ def told_of_all(
     return [
         facts(found[each.pk], eyes, with_arguments=False)
         if each.pk in found
-        else facts_of_gone(each, eyes)
+        else facts_of_gone(each, eyes) | {"args": None, "kwargs": None}
         for each in known
     ]
 

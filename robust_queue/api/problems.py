@@ -64,13 +64,14 @@ class Problem(Exception):  # noqa: N818 (the word of the RFC)
         self.errors = errors
         self.headers = dict(headers or {})
 
-    def within(self, place: str) -> "Problem":
-        """The same, of a part of what was sent."""
-        whole = [{"where": place, "problem": self.detail}]
-        parts = [{**each, "where": f"{place}.{each['where']}"} for each in self.errors]
+    def within(self, *places: str) -> "Problem":
+        """The same, of parts of what was sent."""
+        parts = self.errors or [{"where": "", "problem": self.detail}]
         self.errors = [
-            {**each, "where": each["where"][:LONGEST_PLACE]} for each in parts or whole
-        ]
+            {**part, "where": f"{place}.{part['where']}".rstrip(".")[:LONGEST_PLACE]}
+            for place in places
+            for part in parts
+        ][:MOST_ERRORS]
         return self
 
     def response(self) -> HttpResponse:

@@ -1,5 +1,7 @@
 """Why a call cannot be enqueued ──▶ the problem that tells it."""
 
+from collections.abc import Sequence
+
 from robust_queue.exceptions import (
     DuplicateTaskError,
     PayloadTooLargeError,
@@ -20,6 +22,16 @@ def problem_of(refusal: Exception) -> Problem:
             return conflict(str(refusal), "request_reused")
         case _:
             return invalid(str(refusal), "bad_call")
+
+
+def refused_among(ids: Sequence[str], refusal: Exception) -> Sequence[int]:
+    """The places of those that were refused, of jobs that were to be enqueued."""
+    match refusal:
+        case RequestReusedError():
+            return refusal.places
+        case DuplicateTaskError() if refusal.refused_id in ids:
+            return [ids.index(refusal.refused_id)]
+    return ()
 
 
 def _taken(refusal: DuplicateTaskError) -> str:

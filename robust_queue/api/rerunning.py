@@ -14,7 +14,7 @@ from robust_queue.exceptions import (
     UnknownTaskError,
     UnreplaceableError,
 )
-from robust_queue.lifecycle.rerun import REFUSALS, rerun
+from robust_queue.lifecycle.rerun import FINISHED, REFUSALS, rerun
 from robust_queue.lifecycle.search_pages import page
 from robust_queue.lifecycle.selection import PENDING
 from robust_queue.models import Job
@@ -83,13 +83,13 @@ def rerun_job(
 
     One that has finished stays, and another one is made from it.
 
-    Other arguments, and another queue, take the leave to enqueue the task as well. A
-    session takes that to see its arguments as they are.
+    That, other arguments, and another queue take the leave to enqueue the task as well.
+    A session takes that to see its arguments as they are.
     """
     database, caller, edit = database_of(request), caller_in(request), edit or Edit()
     old = job_at(database, job_id)
     check_sight(caller, old.task_path, old.arguments)
-    _check_move(caller, old.task_path, edit)
+    _check_leave(caller, old, edit)
     call = _new_call(caller, old, edit)
     result = _rerun(database, caller, job_id, **call, **_changes(edit))
     audit(caller, "rerun", job_id, "as", result.id)
@@ -113,8 +113,8 @@ def rerun_jobs(request: HttpRequest, meant: EditMany) -> dict[str, Any]:
         )
     # The newest first: those that are made from them are newer, and never met.
     found = page(database, search, limit=meant.limit, behind=meant.behind)
-    for path in {each.task_path for each in found.jobs}:
-        _check_move(caller, path, meant)
+    for each in found.jobs:
+        _check_leave(caller, each, meant)
     told = [_replaced(database, caller, each, changes) for each in found.jobs]
     audit(caller, "rerun", f"{sum(it['new'] is not None for it in told)} jobs")
     return {"jobs": told, "next": found.end}
@@ -123,10 +123,12 @@ def rerun_jobs(request: HttpRequest, meant: EditMany) -> dict[str, Any]:
 _REPLACEABLE = {"scheduled", "ready", "blocked", "failed", "finished"}
 
 
-def _check_move(caller: Caller, task_path: str, told: Changes) -> None:
-    # In another queue somebody else may take it, who is told what it is about.
-    if told.queue is not None:
-        caller.must(deeds.ENQUEUE, task_path)
+def _check_leave(caller: Caller, old: Job, told: Changes) -> None:
+    """Whether it takes the leave to enqueue its task as well."""
+    # What has finished stays, so that there is one job more. And in another queue
+    # somebody else may take it, who is told what it is about.
+    if old.state == FINISHED or told.queue is not None:
+        caller.must(deeds.ENQUEUE, old.task_path)
 
 
 def _new_call(caller: Caller, old: Job, edit: Edit) -> dict[str, Any]:

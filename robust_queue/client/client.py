@@ -4,9 +4,8 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
-from itertools import islice
 from typing import Any, Self, TypeVar
-from uuid import UUID, uuid4
+from uuid import UUID, uuid4, uuid5
 
 import httpx
 
@@ -15,8 +14,9 @@ from .patience import Patience
 from .registered import Registered
 
 Json = dict[str, Any]
-# Calls in one request.
+# Calls in one request, and about how many letters: Django takes 2.5 MB.
 AT_ONCE = 500
+MOST_LETTERS = 2_000_000
 T = TypeVar("T")
 
 
@@ -70,16 +70,24 @@ class Client:
         queue: str | None = None,
         priority: int | None = None,
         run_after: datetime | timedelta | None = None,
+        request_id: UUID | None = None,
     ) -> list[Json]:
-        """Enqueue many calls, 500 in a request, and return their jobs in order.
+        """Enqueue many calls, some hundreds in a request; return their jobs in order.
 
         A call is a tuple of task, arguments and keyword arguments, of which the last
         two may be left out. Of the calls in a request all are enqueued, or none.
+
+        An error may come when some requests are through. Give a ``request_id`` of yours
+        to call again with the same calls: those that are there are not enqueued again.
         """
         wishes = _wishes(queue, priority, run_after)
-        bodies = (_call(*call) | wishes for call in calls)
+        name = request_id or uuid4()
+        bodies = (
+            _call(*call, request_id=uuid5(name, str(at))) | wishes
+            for at, call in enumerate(calls)
+        )
         jobs: list[Json] = []
-        while some := list(islice(bodies, AT_ONCE)):
+        for some in _batches(bodies):
             jobs += self._told(
                 "POST", "jobs/enqueue", self._patience, _jobs, body={"jobs": some}
             )
@@ -178,6 +186,20 @@ def _call(
         "kwargs": dict(kwargs or {}),
         "request_id": str(request_id or uuid4()),
     }
+
+
+def _batches(bodies: Iterable[Json]) -> Iterator[list[Json]]:
+    """As many as go into one request, and one at least."""
+    some: list[Json] = []
+    room = MOST_LETTERS
+    for body in bodies:
+        room -= len(json.dumps(body))
+        if some and (room < 0 or len(some) == AT_ONCE):
+            yield some
+            some, room = [], MOST_LETTERS - len(json.dumps(body))
+        some.append(body)
+    if some:
+        yield some
 
 
 def _wishes(

@@ -12,6 +12,11 @@ def marked(metadata: str, key: str) -> str:
     return remembering(metadata, **{MARK: key})
 
 
+def unmarked(metadata: str) -> str:
+    """What a job remembers, but not that it is a run."""
+    return remembering(metadata, **{MARK: None})
+
+
 def is_of_history(claim: Claim) -> bool:
     """Is it a run of a recurring task, whose end is to be written down?
 

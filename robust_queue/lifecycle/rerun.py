@@ -36,6 +36,7 @@ from .enqueue import Destination, Prepared, check, let_in, prepare, tell
 from .history import run_on
 from .pause_task import is_aside
 from .rates import demanded
+from .recurred import unmarked
 from .selection import STATES_TO_LEAVE, standing
 from .unique import take_over
 
@@ -93,7 +94,7 @@ def rerun(
 def _found(database: str, job_id: UUID) -> Job:
     jobs = Job.objects.using(database).with_state()
     job: Job | None = jobs.filter(pk=job_id).first()
-    if job is None or not (job.state == FINISHED or job.state in STATES_TO_LEAVE):
+    if job is None or job.state not in {FINISHED, *STATES_TO_LEAVE}:
         raise _refusal(database, job_id)
     return job
 
@@ -122,7 +123,9 @@ def _prepared(database: str, job: Job, call: Call) -> Prepared:
     prepared = prepare(call, destination)
     # The enqueuer's language and time zone, not the operator's; but the rate of what
     # it is called with now.
-    metadata = remembering(job.metadata, **demanded(call), rerun_of=str(job.id))
+    # A run that has finished is in the history as it went; this one is beside it.
+    before = unmarked(job.metadata) if job.state == FINISHED else job.metadata
+    metadata = remembering(before, **demanded(call), rerun_of=str(job.id))
     return replace(prepared, job=replace(prepared.job, metadata=metadata))
 
 

@@ -217,7 +217,11 @@ class _Admission:
         elif policy == "raise":
             is_stored = isinstance(other, Holder)
             result_id = str(_id_of(other)) if is_stored else None
-            raise DuplicateTaskError(_words_for(each, other), result_id=result_id)
+            raise DuplicateTaskError(
+                _words_for(each, other),
+                result_id=result_id,
+                refused_id=str(each.job.id),
+            )
         elif isinstance(other, Holder):
             decided.answers.append((each, self._result_of(other, each)))
         else:

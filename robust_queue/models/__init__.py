@@ -17,7 +17,7 @@ from .processes import Process
 from .queues import Pause, TaskPause, Tuning
 from .recurring import RecurringExecution, RecurringTask
 from .rollups import Rollup
-from .tokens import ApiToken
+from .tokens import ApiToken, NamedRequest
 
 __all__ = [
     "ApiToken",
@@ -29,6 +29,7 @@ __all__ = [
     "FinishedExecution",
     "IsolatedRun",
     "Job",
+    "NamedRequest",
     "Operation",
     "Pause",
     "Process",

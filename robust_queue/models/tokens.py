@@ -1,4 +1,4 @@
-"""Tokens of the HTTP API: who may do what there, and for how long."""
+"""What the HTTP API remembers: who may do what there, and what was asked for."""
 
 from uuid import uuid4
 
@@ -68,3 +68,24 @@ class ApiToken(models.Model):
     def is_valid(self) -> bool:
         """Does it still open anything?"""
         return self.state == "active"
+
+
+class NamedRequest(models.Model):
+    """A request to enqueue, by the name that whoever asked has given it.
+
+    When it comes again it is answered with the job that is there, or was.
+    """
+
+    key = NameField(_("hashed name"), max_length=64, primary_key=True)
+    sent = NameField(_("digest of what was asked for"), max_length=64)
+    job_id = IdField(_("job"))
+    expires_at = UtcField(_("expires at"))
+
+    class Meta:
+        db_table = "robust_queue_named_requests"
+        verbose_name = _("named request")
+        verbose_name_plural = _("named requests")
+        indexes = [models.Index(fields=["expires_at"], name="rqueue_request_expiry")]
+
+    def __str__(self) -> str:
+        return f"{self.key} of job {self.job_id}"

@@ -7,6 +7,7 @@ from uuid import UUID, uuid4
 from robust_queue.configuration import DispatcherConfiguration
 from robust_queue.lifecycle import (
     cancel,
+    once,
     overdue,
     rates_sweep,
     recount,
@@ -70,6 +71,7 @@ class Dispatcher(Actor):
             (sweep, cancel.sweep, "cancellations"),
             (sweep, forget_wishes, "tunings"),
             (forget, unique_sweep.sweep, "unique_locks"),
+            (sweep, once.forget, "named_requests"),
             (forget, rates_sweep.sweep, "rate_buckets"),
             (BETWEEN_UNBLOCKINGS, overdue.end_overdue, "processes"),
         ):

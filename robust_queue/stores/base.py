@@ -262,6 +262,7 @@ DUE = "scheduled_at <= %s"
 SURVEYED = (
     "blocked_executions",
     "cancellations",
+    "named_requests",
     "operations",
     "pauses",
     "processes",

@@ -7,6 +7,8 @@ from typing import TypeVar
 
 from django.db import Error, OperationalError, connections
 
+from robust_queue.exceptions import EnqueueError
+
 T = TypeVar("T")
 
 ATTEMPTS = 10
@@ -29,8 +31,11 @@ def retried(alias: str, change: Callable[[], T]) -> T:
     for attempt in range(ATTEMPTS - 1):
         try:
             return change()
-        except OperationalError as error:
-            if not is_conflict(error) or time.monotonic() > patience_ends:
+        except (OperationalError, EnqueueError) as error:
+            # Of an enqueue that is part of it, it is told why that has failed.
+            cause = error.__cause__ if isinstance(error, EnqueueError) else error
+            is_passing = isinstance(cause, OperationalError) and is_conflict(cause)
+            if not is_passing or time.monotonic() > patience_ends:
                 raise
             _pause(attempt)
     return change()

@@ -17,7 +17,8 @@ from tests.support.invariants import states
 from tests.support.statements import statements
 
 LIST = reverse("admin:robust_queue_job_changelist")
-ALL = ("view_job", "retry_job", "discard_job", "cancel_job", "run_job")
+DEEDS = ("retry_job", "discard_job", "cancel_job", "run_job")
+ALL = ("view_job", "add_job", *DEEDS)
 OWN = '  File "/srv/shop/tasks.py", line 7, in pay\n    refuse(card)\n    ~~~~~~^^^^^^'
 FOREIGN = (
     '  File "/venv/lib/python3.13/site-packages/bank/api.py", line 3, in refuse\n'

@@ -36,7 +36,7 @@ def filled(**changes):
 
 @pytest.mark.parametrize("make", [rows.failed, rows.finished])
 def test_its_pages_lead_to_the_form(as_staff, make):
-    row, browser = make(), as_staff(*BOTH, "view_finishedexecution")
+    row, browser = make(), as_staff(*BOTH, "view_finishedexecution", "add_job")
     of_job = reverse("admin:robust_queue_job_change", args=[row.pk])
     for page in (url(row, "change"), of_job):
         assert f'href="{url(row)}"' in browser.get(page).content.decode()
@@ -75,7 +75,7 @@ def test_a_failed_job_is_replaced(as_staff):
 
 
 def test_a_finished_job_stays_beside_the_new_one(as_staff):
-    row, browser = rows.finished(), as_staff(*BOTH)
+    row, browser = rows.finished(), as_staff("view_job", "view_arguments", "add_job")
     assert "stays as it is" in browser.get(url(row)).content.decode()
     page = browser.post(url(row), filled(), follow=True).content.decode()
     assert f"Job {row.pk} runs anew, as this one." in page
@@ -168,6 +168,15 @@ def test_who_may_not_both_retry_and_discard_neither_sees_nor_does_it(
     assert browser.get(url(row)).status_code == 403
     assert browser.post(url(row), filled()).status_code == 403
     assert states() == {row.pk: "failed"}
+
+
+def test_a_finished_job_takes_the_leave_to_enqueue(as_staff):
+    """It stays, so that there is one job more."""
+    row, browser = rows.finished(), as_staff(*BOTH)
+    of_job = reverse("admin:robust_queue_job_change", args=[row.pk])
+    assert url(row) not in browser.get(of_job).content.decode()
+    assert browser.post(url(row), filled()).status_code == 403
+    assert states() == {row.pk: "finished"}
 
 
 def test_strangers_are_asked_to_log_in(client, db):

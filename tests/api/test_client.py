@@ -323,6 +323,34 @@ class TestPatience:
         assert {each["priority"] for each in asked[2]} == {3}
         assert client.enqueue_all([]) == []
 
+    def test_sends_no_more_than_a_server_takes(self):
+        def answer(request):
+            assert len(request.content) < 2_500_000
+            calls = json.loads(request.content)["jobs"]
+            return httpx.Response(201, json={"jobs": [{"id": 1} for _ in calls]})
+
+        server = Scripted(*[answer] * 4)
+        client = Client("http://queue/", "token", transport=server)
+        large = [("add", ["x" * size]) for size in (10, 1_200_000, 900_000, 3_000)]
+        assert len(client.enqueue_all([*large, *large])) == 8
+        assert len(server.asked) == 4
+
+    def test_goes_on_where_it_was_broken_off(self):
+        def answer(request):
+            calls = json.loads(request.content)["jobs"]
+            return httpx.Response(201, json={"jobs": [{"id": 1} for _ in calls]})
+
+        server = Scripted(answer, httpx.Response(413), answer, answer)
+        client = Client("http://queue/", "token", transport=server)
+        calls = [("add", [n]) for n in range(600)]
+        with pytest.raises(ApiError):
+            client.enqueue_all(calls, request_id=UUID(int=7))
+        assert len(client.enqueue_all(calls, request_id=UUID(int=7))) == 600
+        asked = [json.loads(each.content)["jobs"] for each in server.asked]
+        assert asked[:2] == asked[2:]
+        names = {each["request_id"] for some in asked for each in some}
+        assert len(names) == 600
+
     def test_names_the_alias_that_is_meant(self):
         server = Scripted(httpx.Response(200, json={"count": 0}))
         Client("http://queue/", "token", using="other", transport=server).count()

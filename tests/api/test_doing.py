@@ -8,7 +8,7 @@ import pytest
 
 from robust_queue.api import doing, enqueueing, rerunning
 from robust_queue.lifecycle.operations import carry_out
-from robust_queue.models import Job, Operation, UniqueLock
+from robust_queue.models import Job, NamedRequest, Operation
 from tests.support import rows
 from tests.support.invariants import states
 from tests.testapp import odd_types, tasks, unique_tasks
@@ -258,13 +258,22 @@ class TestRerun:
         answer = operator.post(f"/jobs/{old.pk}/rerun")
         assert (answer.status_code, answer.json()["code"]) == (409, "not_replaceable")
 
-    def test_what_has_finished_stays(self, operator):
+    def test_what_has_finished_stays(self, token):
+        operator = token("operate", f"enqueue:{NOTE}")
         old = rows.finished(of=rows.job(task_path=NOTE)).job
         new = operator.post(f"/jobs/{old.pk}/rerun").json()["id"]
         assert states() == {old.pk: "finished", UUID(new): "ready"}
         told = operator.post("/jobs/rerun", {"filter": {"state": "finished"}}).json()
         assert [it["old"] for it in told["jobs"]] == [str(old.pk)]
         assert [*states().values()].count("ready") == 2
+
+    def test_of_what_has_finished_takes_the_leave_to_enqueue(self, operator):
+        """It stays, so that there is one job more."""
+        old = rows.finished(of=rows.job(task_path=NOTE)).job
+        assert operator.post(f"/jobs/{old.pk}/rerun").status_code == 403
+        body = {"filter": {"state": "finished"}}
+        assert operator.post("/jobs/rerun", body).status_code == 403
+        assert states() == {old.pk: "finished"}
 
     def test_some_at_a_time_and_none_twice(self, operator):
         for _ in range(5):
@@ -474,6 +483,14 @@ class TestEnqueueMany:
         assert {each["state"] for each in told} == {"ready"}
         assert {*states()} == {UUID(each["id"]) for each in told}
 
+    def test_that_are_gone_are_told_of_without_arguments_too(self, token):
+        body = {"jobs": [{"task": NOTE, "args": ["z"], "request_id": str(uuid4())}]}
+        caller = token("enqueue", "read_arguments")
+        caller.post("/jobs/enqueue", body)
+        Job.objects.all().delete()
+        (told,) = caller.post("/jobs/enqueue", body).json()["jobs"]
+        assert (told["state"], told["args"]) == ("gone", None)
+
     def test_again_by_their_names(self, token):
         calls = [{"task": NOTE, "request_id": str(uuid4())} for _ in range(3)]
         caller = token("enqueue")
@@ -502,7 +519,22 @@ class TestEnqueueMany:
         assert (answer.status_code, answer.json()["code"]) == (status, code)
         assert [each["where"] for each in answer.json()["errors"]] == [where]
         assert not Job.objects.exists()
-        assert not UniqueLock.objects.exists()
+        assert not NamedRequest.objects.exists()
+
+    def test_that_are_refused_are_named(self, token):
+        once, taken = unique_tasks.once_or_error.module_path, str(uuid4())
+        caller = token("enqueue")
+        for body in ({"task": once}, {"task": NOTE, "request_id": taken}):
+            assert caller.post("/jobs", body).status_code == 201
+        for call, code in (
+            ({"task": once}, "duplicate"),
+            ({"task": ADD, "args": [1], "request_id": taken}, "request_reused"),
+        ):
+            calls = [{"task": NOTE}, {"task": NOTE}, call]
+            answer = caller.post("/jobs/enqueue", {"jobs": calls})
+            assert (answer.status_code, answer.json()["code"]) == (409, code)
+            assert [it["where"] for it in answer.json()["errors"]] == ["jobs.2"]
+        assert Job.objects.count() == 2
 
     def test_of_one_name_are_refused(self, token):
         call = {"task": NOTE, "request_id": str(uuid4())}

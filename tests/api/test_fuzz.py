@@ -165,8 +165,8 @@ def _bearer(case, world):
 def _fill_in(case, world):
     """What names anything in the body names something that is there."""
     body = case.body if isinstance(case.body, dict) else {}
-    for call in (body, *body.get("jobs", ())):
-        if "task" in call:
+    for call in (body, *(body.get("jobs") or ())):
+        if isinstance(call, dict) and "task" in call:
             # It takes any arguments.
             call["task"] = NOTE
     if "schedule" in body:

@@ -115,6 +115,14 @@ class TestWhatHasFinished:
         assert len({rerun("default", old.id).id for _ in range(3)}) == 3
         assert len(states()) == 4
 
+    def test_of_a_schedule_is_no_run_of_it(self):
+        """The one that has finished is: it is in the history as it went."""
+        marked = '{"recurring_task":"k","language":"de"}'
+        old = rows.finished(of=rows.job(metadata=marked))
+        new = rerun("default", old.pk)
+        remembered = json.loads(Job.objects.get(pk=new.id).metadata)
+        assert remembered == {"language": "de", "rerun_of": str(old.pk)}
+
     def test_of_a_unique_task_begins_its_period_anew(self):
         old = hourly.enqueue("x")
         drain()

@@ -16,6 +16,7 @@ from robust_queue.models import (
     FinishedExecution,
     IsolatedRun,
     Job,
+    NamedRequest,
     Operation,
     Pause,
     Process,
@@ -142,6 +143,11 @@ def unique_lock(**values):
     )
 
 
+def named_request(**values):
+    given = {"job_id": uuid4(), "sent": uuid4().hex, "expires_at": timezone.now()}
+    return NamedRequest.objects.create(**{"key": uuid4().hex, **given, **values})
+
+
 def rate_bucket(**values):
     given = {"level": 1.0, "counted_at": timezone.now()}
     return RateBucket.objects.create(**{"key": uuid4().hex, **given, **values})
@@ -192,6 +198,7 @@ MAKERS = {
     RecurringExecution: recurring_execution,
     Semaphore: semaphore,
     UniqueLock: unique_lock,
+    NamedRequest: named_request,
     Cancellation: cancellation,
     RateBucket: rate_bucket,
     TaskPause: task_pause,

@@ -1,4 +1,4 @@
-"""Tokens of the HTTP API."""
+"""The HTTP API: its tokens, and requests that are known when they come again."""
 
 import uuid
 
@@ -32,6 +32,21 @@ class Migration(migrations.Migration):
                 'verbose_name': 'API token',
                 'verbose_name_plural': 'API tokens',
                 'db_table': 'robust_queue_api_tokens',
+            },
+        ),
+        migrations.CreateModel(
+            name='NamedRequest',
+            fields=[
+                ('key', robust_queue.fields.NameField(max_length=64, primary_key=True, serialize=False, verbose_name='hashed name')),
+                ('sent', robust_queue.fields.NameField(max_length=64, verbose_name='digest of what was asked for')),
+                ('job_id', robust_queue.fields.IdField(verbose_name='job')),
+                ('expires_at', models.DateTimeField(verbose_name='expires at')),
+            ],
+            options={
+                'verbose_name': 'named request',
+                'verbose_name_plural': 'named requests',
+                'db_table': 'robust_queue_named_requests',
+                'indexes': [models.Index(fields=['expires_at'], name='rqueue_request_expiry')],
             },
         ),
         migrations.AlterField(
