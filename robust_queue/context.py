@@ -244,10 +244,15 @@ def remembered(options: "BackendOptions") -> str:
 
 
 def remembering(metadata: str, **more: Any) -> str:
-    """Return what a job remembers already, and more; without that which is None."""
-    facts = {**recorded_in(metadata), **more}
-    known = {name: value for name, value in facts.items() if value is not None}
-    return json.dumps(known, separators=(",", ":"))
+    """Return what a job remembers already, and more."""
+    return json.dumps({**recorded_in(metadata), **more}, separators=(",", ":"))
+
+
+def forgetting(metadata: str, name: str) -> str:
+    """Return what a job remembers, but for one thing."""
+    facts = recorded_in(metadata)
+    left = {key: value for key, value in facts.items() if key != name}
+    return json.dumps(left, separators=(",", ":"))
 
 
 def _name_of(zone: tzinfo) -> str | float | None:

@@ -1,6 +1,6 @@
 """By what a job knows that it is a run of a recurring task."""
 
-from robust_queue.context import remembering
+from robust_queue.context import forgetting, remembering
 from robust_queue.stores.rows import Claim
 
 MARK = "recurring_task"
@@ -14,7 +14,7 @@ def marked(metadata: str, key: str) -> str:
 
 def unmarked(metadata: str) -> str:
     """What a job remembers, but not that it is a run."""
-    return remembering(metadata, **{MARK: None})
+    return forgetting(metadata, MARK)
 
 
 def is_of_history(claim: Claim) -> bool:
