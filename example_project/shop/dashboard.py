@@ -14,7 +14,7 @@ from robust_queue.models import ClaimedExecution
 
 from . import exhibits, made_up, trade
 from .supervising import Managed, Supervisor, running
-from .web import Visitor, WebServer, serving
+from .web import Program, Visitor, WebServer, serving
 
 DATABASE = "default"
 NAME = "demo"
@@ -115,6 +115,7 @@ def _busy(dashboard: Dashboard, printing: str) -> None:
     cancel(printing)
     tune(dashboard.supervisor.workers()[0].pk, threads=4)
     exhibits.retry_the_declined(DATABASE, by=NAME)
+    exhibits.order_a_label(Program(dashboard.server.address, dashboard.token))
     for event in trade.EVENTS:
         event()
 

@@ -5,7 +5,9 @@ long, is paused, or recurs.
 """
 
 from datetime import timedelta
+from uuid import uuid4
 
+from django.core.management import CommandError
 from django.db import DEFAULT_DB_ALIAS
 from django.utils import timezone
 
@@ -36,6 +38,7 @@ from .tasks import (
     strike_bell,
     write_letter,
 )
+from .web import Program
 
 # Longer than anybody looks.
 MINUTES = 60
@@ -55,8 +58,21 @@ def put_up() -> str:
 
 def let_somebody_draw() -> str:
     """Make a token for the program that draws labels, and return its text."""
-    _, text = create_token(DEFAULT_DB_ALIAS, name="labels", scopes=["work:labels"])
+    scopes = ["work:labels", f"enqueue:{draw_label.module_path}"]
+    _, text = create_token(DEFAULT_DB_ALIAS, name="labels", scopes=scopes)
     return text
+
+
+def order_a_label(program: Program) -> None:
+    """As a program does that has not heard the answer: it is ordered once."""
+    order = {
+        "task": draw_label.module_path,
+        "args": [len(NAMES), ["Alan", TOWN]],
+        "request_id": str(uuid4()),
+    }
+    first, second = program.enqueue(order), program.enqueue(order)
+    if first != second:
+        raise CommandError(f"One label was ordered twice: {first} and {second}.")
 
 
 def retry_the_declined(database: str, by: str) -> Operation:

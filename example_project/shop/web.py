@@ -1,13 +1,15 @@
 """The web server of the demonstration, and somebody who looks at its pages."""
 
+import json
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.cookiejar import CookieJar
 from pathlib import Path
+from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode
-from urllib.request import HTTPCookieProcessor, build_opener
+from urllib.request import HTTPCookieProcessor, Request, build_opener, urlopen
 
 from django.urls import reverse
 
@@ -52,6 +54,25 @@ def _bound(port: int) -> int:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         probe.bind((HOST, port))
         return int(probe.getsockname()[1])
+
+
+class Program:
+    """A program somewhere else, which has a token for the API."""
+
+    def __init__(self, address: str, token: str) -> None:
+        self._address = address
+        self._headers = {
+            "Authorization": f"Bearer {token}",
+            "Content-Type": "application/json",
+        }
+
+    def enqueue(self, call: dict[str, Any]) -> str:
+        """Ask for a job, and return its id."""
+        url = self._address + reverse("robust_queue_api:enqueue")
+        # Both are about our own server.
+        sent = Request(url, json.dumps(call).encode(), self._headers)  # noqa: S310
+        with urlopen(sent, timeout=SECONDS) as answer:  # noqa: S310
+            return str(json.load(answer)["id"])
 
 
 class Visitor:

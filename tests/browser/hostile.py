@@ -54,6 +54,7 @@ def _limits(name):
     rows.semaphore(key=name, value=0)
     rows.rate_bucket(key=name)
     rows.unique_lock(key=name[:64])
+    rows.named_request(key=name[:64])
 
 
 def _recurring(name):

@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 from django.utils import timezone
 
 from robust_queue.identifiers import new_job_id
-from robust_queue.models import Operation
+from robust_queue.models import Job, Operation
 from robust_queue.models.recurring import Outcome
 from robust_queue.policies import Kind
 from tests.browser import rollups
@@ -20,6 +20,7 @@ SHOP = "example_project.shop.tasks"
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
 
 # What waits, by queue: the task, and how many of it.
 WAITING = {
@@ -216,6 +217,7 @@ def _tokens():
     now = timezone.now()
     scopes = "enqueue:shop.tasks.send_receipt read work:mail* work:photos"
     rows.api_token(name="photo service", scopes=scopes, last_used_at=now - MINUTE)
+    rows.named_request(job_id=Job.objects.first().pk, expires_at=now + DAY)
     ends = {"expires_at": now + 90 * 24 * HOUR, "requests_per_minute": 600}
     rows.api_token(name="dashboard on the wall", created_at=now - HOUR, **ends)
     rows.api_token(name="left the company", revoked_at=now - MINUTE, scopes="operate")

@@ -275,11 +275,20 @@ class TestAtTheSameTime:
             Job.objects.all().delete()
 
     def test_unique_calls_that_replace_each_other_are_all_carried_out(self):
-        """They lock each other out now and then; whoever has lost tries again."""
+        """They lock each other out now and then, of which nobody is told."""
+
+        def until_written(text, mine):
+            try:
+                written((unique_tasks.latest, "ada", text), names=[mine])
+            except EnqueueError as error:
+                # Again and again somebody else came first, which is no conflict.
+                if error.__cause__ is not None:
+                    raise
+                until_written(text, mine)
 
         def ask(n):
             for i in range(15):
-                written((unique_tasks.latest, "ada", f"{n}.{i}"), names=[name()])
+                until_written(f"{n}.{i}", name())
 
         in_threads([lambda n=n: ask(n) for n in range(4)])
         (job,) = Job.objects.all()
