@@ -35,7 +35,7 @@ class Cell:
         return self.environment == environments.NEWEST
 
 
-# The newest first: it has the longest runs, and whatever is last runs alone.
+# The newest first: it has the most tests, and whatever is last runs alone.
 ALL = [
     Cell(environment, database)
     for environment in reversed(environments.MATRIX)

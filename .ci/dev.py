@@ -14,19 +14,22 @@ import argparse
 import os
 import signal
 import subprocess
+from collections.abc import Callable
 from types import FrameType
 
 import cells
 import environments
 import interpreters
 import packages
+import parts
 import runs
 from cells import Cell
 from checkout import ROOT, DevError, is_set, leave_out, services
 from environments import BENCH, NEWEST, Environment
+from parts import Part
 
 # More than most machines have cores: tests with real processes wait most of the time.
-AT_ONCE = 3
+AT_ONCE = 4
 LONG_TESTS = "tests/long"
 LONGEST_TEST = 6 * 60 * 60
 
@@ -52,7 +55,10 @@ def test(options: argparse.Namespace) -> int:
     chosen = cells.chosen(options.only)
     if is_set("RQ_FAST"):
         chosen = _newest(chosen)
-    return _run(chosen, [f"--ignore={LONG_TESTS}", *options.passed_on], at_once=AT_ONCE)
+    # Whoever says which tests are meant gets a single run of each cell.
+    divided = parts.whole if options.passed_on else parts.in_parts
+    ignored = f"--ignore={LONG_TESTS}"
+    return _run(chosen, [ignored, *options.passed_on], divided, at_once=AT_ONCE)
 
 
 def test_long(options: argparse.Namespace) -> int:
@@ -61,7 +67,7 @@ def test_long(options: argparse.Namespace) -> int:
         raise DevError(f"There are no long tests yet: {LONG_TESTS} is missing.")
     chosen = _newest(cells.chosen(options.only))
     patiently = [f"--timeout={LONGEST_TEST}", LONG_TESTS]
-    return _run(chosen, [*patiently, *options.passed_on], at_once=1)
+    return _run(chosen, [*patiently, *options.passed_on], parts.whole, at_once=1)
 
 
 def lint(options: argparse.Namespace) -> int:
@@ -115,14 +121,20 @@ def bench(options: argparse.Namespace) -> int:
     os.execv(BENCH.python, command)  # noqa: S606
 
 
-def _run(chosen: list[Cell], arguments: list[str], *, at_once: int) -> int:
+def _run(
+    chosen: list[Cell],
+    arguments: list[str],
+    divided: Callable[[list[Cell]], list[Part]],
+    *,
+    at_once: int,
+) -> int:
     possible = cells.possible(chosen)
     if not possible:
         raise DevError("No cell is left to run.")
     cells.equip(possible)
     environments.build({cell.environment for cell in possible}, extra="test")
     with services.ensure_servers({cell.database for cell in possible}):
-        counts = runs.run(possible, arguments, at_once=at_once)
+        counts = runs.run(divided(possible), arguments, at_once=at_once)
     print(", ".join(f"{counts[word]} {word}" for word in runs.OUTCOMES))
     return int(counts["failed"] > 0)
 

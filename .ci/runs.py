@@ -1,4 +1,4 @@
-"""Runs of pytest: some cells at a time, each with a log, a line and its counts."""
+"""Runs of pytest: some at a time, each with a log, a line and its counts."""
 
 import os
 import re
@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TextIO
 
-from cells import Cell
 from checkout import CACHE, ROOT
+from parts import Part
 
 OUTCOMES = ("passed", "failed", "skipped")
 SECONDS_TO_STOP = 30
@@ -21,9 +21,9 @@ COUNT = re.compile(r"(\d+) (passed|failed|skipped|error)")
 
 @dataclass(slots=True)
 class Run:
-    """A pytest process of one cell."""
+    """A pytest process of a cell, or of a part of one."""
 
-    cell: Cell
+    part: Part
     process: subprocess.Popen[bytes]
     log: TextIO
     started: float = field(default_factory=time.monotonic)
@@ -35,10 +35,10 @@ class Run:
 
 
 def run(
-    cells: Iterable[Cell], arguments: Sequence[str], *, at_once: int
+    parts: Iterable[Part], arguments: Sequence[str], *, at_once: int
 ) -> Counter[str]:
-    """Run pytest in every cell; return how many tests passed, failed, were skipped."""
-    waiting, running, counts = list(cells), list[Run](), Counter[str]()
+    """Run pytest for every part; return how many tests passed, failed, were skipped."""
+    waiting, running, counts = list(parts), list[Run](), Counter[str]()
     try:
         while waiting or running:
             while waiting and len(running) < at_once:
@@ -51,36 +51,37 @@ def run(
     return counts
 
 
-def _start(cell: Cell, arguments: Sequence[str]) -> Run:
-    folder = CACHE / cell.name
+def _start(part: Part, arguments: Sequence[str]) -> Run:
+    folder = CACHE / part.name
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "pytest.log"
     # A new file each time: a second `make test` keeps its own.
     path.unlink(missing_ok=True)
     log = path.open("w+", errors="replace")
-    pytest = [str(cell.environment.python), "-m", "pytest", "--color=no"]
-    command = [*pytest, "-o", f"cache_dir={folder / 'pytest'}", *arguments]
-    print(f"{cell.name}: started", flush=True)
+    pytest = [str(part.cell.environment.python), "-m", "pytest", "--color=no"]
+    cache = ["-o", f"cache_dir={folder / 'pytest'}"]
+    command = [*pytest, *cache, *part.arguments, *arguments]
+    print(f"{part.name}: started", flush=True)
     # Its own session, so that Ctrl-C reaches pytest once: from `_interrupt`.
     process = subprocess.Popen(
         command,
         cwd=ROOT,
-        env=_variables(cell),
+        env=_variables(part),
         stdout=log,
         stderr=log,
         start_new_session=True,
     )
-    return Run(cell, process, log)
+    return Run(part, process, log)
 
 
-def _variables(cell: Cell) -> dict[str, str]:
+def _variables(part: Part) -> dict[str, str]:
     return {
         **os.environ,
         # Tests start thousands of processes: none is to compile everything anew.
         "PYTHONDONTWRITEBYTECODE": "",
-        "RQ_DATABASE": cell.database,
-        "RQ_RUN": f"{cell.name}_{os.getpid()}",
-        "HYPOTHESIS_STORAGE_DIRECTORY": str(CACHE / cell.name / "hypothesis"),
+        "RQ_DATABASE": part.cell.database,
+        "RQ_RUN": f"{part.name}_{os.getpid()}",
+        "HYPOTHESIS_STORAGE_DIRECTORY": str(CACHE / part.name / "hypothesis"),
     }
 
 
@@ -97,9 +98,9 @@ def _report(finished: Run) -> Counter[str]:
     code, output = finished.process.returncode, finished.output()
     summary = _summary(output)
     if code:
-        print(f"----- log of {finished.cell.name} -----\n{output}-----", flush=True)
+        print(f"----- log of {finished.part.name} -----\n{output}-----", flush=True)
     verdict = f"FAILED (exit code {code})" if code else "passed"
-    print(f"{finished.cell.name}: {verdict}, {seconds:.0f} s: {summary}", flush=True)
+    print(f"{finished.part.name}: {verdict}, {seconds:.0f} s: {summary}", flush=True)
     finished.log.close()
     return _counts(summary, code)
 

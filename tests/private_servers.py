@@ -26,7 +26,7 @@ from tests.server_process import (
     running,
 )
 
-POSTGRESQL_OPTIONS = ["--listen_addresses=", "--max_connections=200"]
+POSTGRESQL_OPTIONS = ["--listen_addresses=", "--max_connections=300"]
 POSTGRESQL_WITHOUT_WAITING = [
     "--fsync=off",
     "--full_page_writes=off",
