@@ -66,6 +66,8 @@ class RerunnableAdmin(JobRowAdmin):
         may_see = self.has_view_permission(request) or may_look(request, Job)
         if not may_see or not self.has_rerun_permission(request):
             raise PermissionDenied
+        if refusal := self.refusal(request):
+            return refusal
         row: Any = self.get_object(request, unquote(object_id))
         if row is None:
             raise Http404
@@ -101,6 +103,7 @@ class RerunnableAdmin(JobRowAdmin):
     def _form(self, request: HttpRequest, row: Any, form: RerunForm) -> HttpResponse:
         context = {
             **self.admin_site.each_context(request),
+            **self.frame(request),
             "title": _("Edit and re-run"),
             "subtitle": row.job.task_path,
             "opts": self.opts,

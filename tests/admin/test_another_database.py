@@ -11,7 +11,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "other"])
 
 # What is told by a name or a number, which other rows have elsewhere.
 NAMED = [
-    *("clear a queue", "discard a group", "discard all", "run", "pause"),
+    *("clear a queue", "discard a group", "discard all", "rerun", "run", "pause"),
     "recurringtask run_selected",
 ]
 

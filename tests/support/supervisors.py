@@ -121,12 +121,14 @@ class Supervised:
 
 def until(fact, what="", timeout=PATIENCE):
     """Wait for a fact and return it."""
-    end = time.monotonic() + timeout
+    end, pause = time.monotonic() + timeout, 0.01
     while time.monotonic() < end:
         found = fact()
         if found:
             return found
-        time.sleep(0.02)
+        # What takes long is looked at less often: others want to compute meanwhile.
+        time.sleep(pause)
+        pause = min(1.2 * pause, 0.1)
     raise AssertionError(f"This did not come true in {timeout} s: {what or fact}")
 
 
