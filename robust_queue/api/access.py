@@ -1,6 +1,5 @@
 """Who asks, and what they may do: a token, staff with a session, or a worker."""
 
-import hmac
 import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -9,7 +8,6 @@ from uuid import UUID
 
 from django.conf import settings
 from django.http import HttpRequest
-from django.utils.crypto import salted_hmac
 from django.views.decorators.debug import sensitive_variables
 from ninja.utils import check_csrf
 
@@ -25,10 +23,10 @@ from robust_queue.tracebacks import in_one_line
 from . import pace
 from .deeds import Deed
 from .problems import MOST_ERRORS, Problem, forbidden, not_found, unauthenticated
+from .secrets import is_secret_of
 
 logger = logging.getLogger("robust_queue.api")
 
-_SALT = "robust_queue.api.worker"
 # Of a parameter that nobody knows.
 LONGEST_NAME = 100
 
@@ -131,7 +129,7 @@ class IsWorker(Gate):
         match = request.resolver_match
         identity = match.kwargs.get("worker_id") if match else None
         worker_id = _id_in(identity)
-        if not _is_secret_of(worker_id, _bearer(request)):
+        if not is_secret_of(worker_id, _bearer(request)):
             raise unauthenticated("This is not the secret of that worker.")
         database = database_of(request)
         self.check_form(request)
@@ -204,21 +202,6 @@ def csrf_header() -> str:
     name = settings.CSRF_HEADER_NAME.removeprefix("HTTP_").replace("_", "-")
     # As Django's documentation spells it, though case does not matter.
     return "X-CSRFToken" if name == "X-CSRFTOKEN" else name
-
-
-@sensitive_variables("key", "made")
-def secret_of(worker_id: UUID, key: Any = None) -> str:
-    """By what a worker is known. It is written down nowhere: the server can tell."""
-    made = salted_hmac(_SALT, worker_id.hex, secret=key, algorithm="sha256")
-    return made.hexdigest()
-
-
-@sensitive_variables("told", "key", "keys")
-def _is_secret_of(worker_id: UUID, told: str) -> bool:
-    # A key that was changed is good for a while, as it is for sessions.
-    keys = (None, *settings.SECRET_KEY_FALLBACKS)
-    known = [hmac.compare_digest(told, secret_of(worker_id, key)) for key in keys]
-    return any(known)
 
 
 @sensitive_variables("text")

@@ -27,9 +27,9 @@ from .access import (
     caller_in,
     database_of,
     enlisted_in,
-    secret_of,
 )
 from .deeds import WORK
+from .secrets import secret_of
 from .served import served_queues
 from .tally import count
 from .waiting import awaited

@@ -16,7 +16,7 @@ from django.test import RequestFactory, override_settings
 from django.utils import timezone
 from django.views.debug import ExceptionReporter
 
-from robust_queue.api import access
+from robust_queue.api import secrets
 from robust_queue.exceptions import EnqueueError
 from robust_queue.lifecycle import enqueue, timetable
 from tests.testapp import tasks
@@ -68,13 +68,13 @@ class TestReports:
         # What stands before it is its id.
         assert caller.bearer[36:] not in page
 
-    @pytest.mark.parametrize("at", ["_is_secret_of", "external_worker"])
+    @pytest.mark.parametrize("at", ["is_secret_of", "external_worker"])
     def test_do_not_have_the_secret_of_a_worker(
         self, render, report_of, monkeypatch, at
     ):
         worker = Outsider()
-        if at == "_is_secret_of":
-            monkeypatch.setattr(access, "salted_hmac", fail(DataError))
+        if at == "is_secret_of":
+            monkeypatch.setattr(secrets, "salted_hmac", fail(DataError))
         with connection.execute_wrapper(fail(DataError)):
             page = report_of(worker.caller, f"/workers/{worker.id}/ping")
         assert at in page
