@@ -29,7 +29,7 @@ from environments import BENCH, NEWEST, Environment
 from parts import Part
 
 # More than most machines have cores: tests with real processes wait most of the time.
-AT_ONCE = 4
+AT_ONCE = 3
 LONG_TESTS = "tests/long"
 LONGEST_TEST = 6 * 60 * 60
 

@@ -29,9 +29,9 @@ class Part:
     @property
     def arguments(self) -> list[str]:
         """What pytest is told to collect."""
-        return (
-            [self.folder] if self.folder else [f"--ignore={it}" for it in self.others]
-        )
+        if self.folder:
+            return [self.folder]
+        return [f"--ignore={each}" for each in self.others]
 
 
 def whole(cells: Iterable[Cell]) -> list[Part]:

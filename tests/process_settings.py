@@ -4,7 +4,7 @@ import json
 import os
 
 from tests.settings import *  # noqa: F403
-from tests.settings import DATABASES, TASKS
+from tests.settings import DATABASES, INSTALLED_APPS, TASKS
 
 _SUPERVISED = json.loads(os.environ.get("RQ_SUPERVISED", "{}"))
 
@@ -12,8 +12,10 @@ _SUPERVISED = json.loads(os.environ.get("RQ_SUPERVISED", "{}"))
 if not _SUPERVISED.get("with_other"):
     del DATABASES["other"], TASKS["other"]
 
-# Every supervisor that starts checks its addresses, and there are hundreds of them.
-ROOT_URLCONF = _SUPERVISED.get("urls", "tests.admin_urls")
+# What serves no pages needs none. Hundreds of supervisors would import and check them.
+ROOT_URLCONF = _SUPERVISED.get("urls", "tests.no_urls")
+if "urls" not in _SUPERVISED:
+    INSTALLED_APPS = [each for each in INSTALLED_APPS if not each.endswith(".admin")]
 
 DEBUG = _SUPERVISED.get("debug", False)
 

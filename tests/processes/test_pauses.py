@@ -136,4 +136,5 @@ class TestAcrossProcesses:
         running.until(lambda: state_of(result) == "finished", "it runs in the end")
         assert timezone.now() >= end
         running.until(lambda: not Pause.objects.exists(), "the pause is gone")
-        assert "Queue 'default' of database 'default' is open again." in running.log
+        told = "Queue 'default' of database 'default' is open again."
+        running.until(lambda: told in running.log, "it is told")
