@@ -28,7 +28,7 @@ def refused_among(ids: Sequence[str], refusal: Exception) -> Sequence[int]:
     """The places of those that were refused, of jobs that were to be enqueued."""
     match refusal:
         case RequestReusedError():
-            return refusal.places
+            return [at for at in refusal.places if at < len(ids)]
         case DuplicateTaskError() if refusal.refused_id in ids:
             return [ids.index(refusal.refused_id)]
     return ()

@@ -445,7 +445,8 @@ class TestEnqueue:
         calls = [{"task": NOTE, "args": [n], "request_id": request_id} for n in (1, 2)]
         answers = [caller.post("/jobs", each) for each in calls]
         assert [each.status_code for each in answers] == [201, 409]
-        assert answers[1].json()["code"] == "request_reused"
+        told = answers[1].json()
+        assert (told["code"], told["errors"]) == ("request_reused", [])
         assert Job.objects.count() == 1
 
     def test_under_the_name_of_somebody_else_is_their_own(self, token):
