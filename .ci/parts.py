@@ -49,4 +49,4 @@ def in_parts(cells: Sequence[Cell]) -> list[Part]:
     computing = [Part(each, BROWSER) for each in newest if each.has_browser]
     computing += [Part(each, others=(PROCESSES, BROWSER)) for each in newest]
     computing += [Part(each) for each in cells if each not in newest]
-    return [*waiting[:2], *computing[:2], *waiting[2:], *computing[2:]]
+    return [*waiting[:2], *computing[:1], *waiting[2:], *computing[1:]]
