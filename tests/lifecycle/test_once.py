@@ -287,13 +287,13 @@ class TestAtTheSameTime:
                 until_written(text, mine)
 
         def ask(n):
-            for i in range(15):
+            for i in range(8):
                 until_written(f"{n}.{i}", name())
 
-        in_threads([lambda n=n: ask(n) for n in range(4)])
+        in_threads([lambda n=n: ask(n) for n in range(3)])
         (job,) = Job.objects.all()
-        assert job.arguments.endswith('.14"],"kwargs":{}}')
-        assert NamedRequest.objects.count() == 60
+        assert job.arguments.endswith('.7"],"kwargs":{}}')
+        assert NamedRequest.objects.count() == 24
 
     def test_a_conflict_while_jobs_are_written_is_tried_again(self, monkeypatch):
         store, tries = type(store_for("default")), []
