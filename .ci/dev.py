@@ -104,7 +104,9 @@ def demo(options: argparse.Namespace) -> int:
     environments.ensure(environment, extra="api")
     # In place of this process, so that Ctrl-C goes to the demonstration alone.
     os.chdir(ROOT)
-    command = [environment.python, "manage.py", "demo", *options.passed_on]
+    # CI has no other run of it, and a warning there is an error.
+    strictly = ["-W", "error"] if is_set("CI") else []
+    command = [environment.python, *strictly, "manage.py", "demo", *options.passed_on]
     os.execv(environment.python, command)  # noqa: S606
 
 
